@@ -1,0 +1,1 @@
+"""What can be computed and read: primitives, sparse layers, networks, penalties, equations, files."""

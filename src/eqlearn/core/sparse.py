@@ -1,0 +1,127 @@
+"""The sparse linear map: a weight, a mask that holds pruned entries at exactly zero, optional gates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import sympy as sp
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from eqlearn.core.gates import HardConcrete
+from eqlearn.errors import InvalidArgument, NotFinite
+
+
+class SparseLinear(nn.Module):
+    """`weight @ x` on feature-major activations, `(in, rows)` or `(members, in, rows)`.
+
+    `raw` is what the optimiser moves; `weight` is what the map uses: `raw` where `mask` is true (times its
+    gate, if there are gates), exactly zero elsewhere. Momentum or weight decay may stir a masked entry of
+    `raw`; it can't reach the map.
+    """
+
+    mask: Tensor
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        members: int | None = None,
+        gates: bool = False,
+        seeds: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__()
+        for name, value in (("in_features", in_features), ("out_features", out_features)):
+            if value < 1:
+                raise InvalidArgument(f"`{name}` must be at least 1, got {value}")
+        if members is not None and members < 1:
+            raise InvalidArgument(f"`members` must be None or at least 1, got {members}")
+        if seeds is not None and len(seeds) != (members or 1):
+            raise InvalidArgument(f"`seeds` holds {len(seeds)} numbers for {members or 1} member(s)")
+        shape = (out_features, in_features) if members is None else (members, out_features, in_features)
+        self.in_features = in_features
+        self.out_features = out_features
+        self.members = members
+        self.raw = nn.Parameter(torch.zeros(shape))
+        self.register_buffer("mask", torch.ones(shape, dtype=torch.bool))
+        self.gate: HardConcrete | None = None
+        if gates:
+            self.gate = HardConcrete(shape, torch.tensor(list(seeds or range(members or 1))))
+
+    @property
+    def weight(self) -> Float[Tensor, "*members out in"]:
+        raw = self.raw if self.gate is None else self.raw * self.gate()
+        return torch.where(self.mask, raw, 0.0)
+
+    def forward(self, x: Float[Tensor, "*any in rows"]) -> Float[Tensor, "*more out rows"]:
+        return self.weight @ x
+
+    def symbolic(self, x: sp.Matrix) -> sp.Matrix:
+        """The same map on a column of SymPy expressions; entries that are zero leave no trace."""
+        weight = self.settled()
+        if not bool(torch.isfinite(weight).all()):
+            raise NotFinite("a weight is NaN or infinite, so the network has no equation; train it again")
+        rows = [
+            sp.Add(*(sp.Float(w, 17) * h for w, h in zip(row, x, strict=True) if w != 0))
+            for row in weight.tolist()
+        ]
+        return sp.Matrix(rows)
+
+    @torch.no_grad()
+    def settled(self) -> Float[Tensor, "*members out in"]:
+        """The weight with deterministic gates, whatever the mode the module is in."""
+        if self.gate is None:
+            return self.weight
+        gate = HardConcrete.stretch(torch.sigmoid(self.gate.log_alpha))
+        return torch.where(self.mask, self.raw * gate, 0.0)
+
+    @torch.no_grad()
+    def keep_(self, keep: Bool[Tensor, "*members out in"]) -> None:
+        """Prunes every entry that is not in `keep`, for good."""
+        if keep.shape != self.mask.shape:
+            raise InvalidArgument(f"`keep` has shape {tuple(keep.shape)}, the layer {tuple(self.mask.shape)}")
+        self.mask &= keep
+        self.raw.masked_fill_(~self.mask, 0.0)
+
+    def extra_repr(self) -> str:
+        members = "" if self.members is None else f", members={self.members}"
+        return f"{self.in_features}, {self.out_features}{members}, gates={self.gate is not None}"
+
+
+def sparse_layers(model: nn.Module) -> Iterator[SparseLinear]:
+    """Every sparse layer inside `model`, however deep; everything else is left alone."""
+    return (m for m in model.modules() if isinstance(m, SparseLinear))
+
+
+@torch.no_grad()
+def prune_(model: nn.Module, *, below: float | Float[Tensor, " members"]) -> Tensor:
+    """Zeroes and freezes every weight smaller than `below`; returns how many are left, per member.
+
+    `below` is one threshold, or one per member. Gated weights are judged by their deterministic value; a
+    weight that is NaN is not small, so that a member that diverged stays seen as one.
+    """
+    if not bool((torch.as_tensor(below) >= 0).all()):
+        raise InvalidArgument(f"`below` must be at least 0, got {below}")
+    for layer in sparse_layers(model):
+        threshold = torch.as_tensor(below, dtype=layer.raw.dtype, device=layer.raw.device)
+        if threshold.dim() == 1:
+            if layer.members != len(threshold):
+                raise InvalidArgument(
+                    f"`below` holds {len(threshold)} thresholds for a layer of {layer.members} members"
+                )
+            threshold = threshold[:, None, None]
+        layer.keep_(~(layer.settled().abs() < threshold))
+    return weights_left(model)
+
+
+@torch.no_grad()
+def weights_left(model: nn.Module) -> Tensor:
+    """How many weights are not pruned, a number, or one number per member."""
+    counts = [layer.mask.sum(dim=(-2, -1)) for layer in sparse_layers(model)]
+    if not counts:
+        raise InvalidArgument("the model holds no sparse layer; is there an EQL in it?")
+    if len({c.shape for c in counts}) > 1:
+        raise InvalidArgument("the model mixes sparse layers of different `members`")
+    return torch.stack(counts).sum(dim=0)

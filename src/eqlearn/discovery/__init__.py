@@ -1,0 +1,1 @@
+"""The search: small random networks, least squares, elimination, simplification, selection, the judge."""

@@ -1,0 +1,70 @@
+"""Targets seen through the inverse of a last unit: the log of y is fitted where the truth may end in exp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from eqlearn.core.primitives import Primitive
+from eqlearn.discovery.least_squares import Fit
+from eqlearn.discovery.population import Population
+
+
+@dataclass(frozen=True)
+class Inversion:
+    """A last layer of one unit, undone on the target: fitting `target` fits `unit` of the network's output.
+
+    The true target is `sign` times the unit's value; `slope` is how fast that value moves with the
+    network's output, row by row.
+    """
+
+    unit: Primitive
+    target: Tensor
+    sign: float = 1.0
+
+    def outer(self, fit: Fit) -> tuple[Population, Tensor]:
+        """The fitted network with the unit as its last layer."""
+        structure = fit.population.structures[0]
+        deeper = replace(structure, layers=(*structure.layers, (self.unit,)))
+        inner = fit.population.weights(0, fit.theta)
+        extra = deeper.shapes()[-1][1]
+        # The old read-out feeds the unit; the new one reads only the unit.
+        last = torch.zeros(1, extra, dtype=torch.float64)
+        last[0, 0] = self.sign
+        masks = [*(w != 0 for w in inner), last != 0]
+        population = Population([deeper], [masks])
+        values = torch.cat([w[m] for w, m in zip([*inner, last], masks, strict=True)])
+        return population, values[None]
+
+
+def _logit(y: Tensor) -> Tensor:
+    return torch.log(y) - torch.log1p(-y)
+
+
+_INVERSES: dict[str, tuple[Callable[[Tensor], bool], Callable[[Tensor], Tensor]]] = {
+    "exp": (lambda y: bool((y > 0).all()), torch.log),
+    "inv": (lambda y: bool((y > 1e-3 * y.max()).all()), torch.reciprocal),
+    "sqrt": (lambda y: bool((y >= 0).all()), torch.square),
+    "square": (lambda y: bool((y >= 0).all()), torch.sqrt),
+    "log": (lambda y: bool((y.abs() < 30).all()), torch.exp),
+    "sigmoid": (lambda y: bool(((y > 1e-9) & (y < 1 - 1e-9)).all()), lambda y: _logit(y) / 20),
+    "tanh": (lambda y: bool((y.abs() < 1 - 1e-9).all()), torch.atanh),
+}
+
+
+def inversions(primitives: Sequence[Primitive], y: Tensor) -> list[Inversion]:
+    """The inversions that the target's signs allow, each target scaled to spread 1... of one output only."""
+    if y.shape[0] != 1 or bool((y == y[0, 0]).all()):
+        return []
+    sign = -1.0 if bool((y <= 0).all()) else 1.0
+    found = []
+    for unit in dict.fromkeys(primitives):
+        if unit.name not in _INVERSES:
+            continue
+        allowed, inverse = _INVERSES[unit.name]
+        if allowed(sign * y):
+            found.append(Inversion(unit, inverse(sign * y), sign))
+    return found

@@ -1,0 +1,105 @@
+"""Polish: the surviving weights of a network, fitted to machine precision, with standard errors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from eqlearn.core.network import EQL
+from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, normal_equations
+from eqlearn.discovery.population import Population
+from eqlearn.errors import InvalidArgument, NotFinite
+
+
+@dataclass(frozen=True)
+class Polished:
+    """A polished network, its mean squared error, and each weight's standard error, layer by layer.
+
+    A weight that the data do not determine alone (its scale can move to another layer) has an infinite
+    standard error; read the equation and fit its constants to get meaningful ones.
+    """
+
+    network: EQL
+    error: float
+    standard_errors: tuple[Tensor, ...]
+
+
+def polish(network: EQL, X: Any, y: Any, *, sample_weight: Any = None, steps: int = 100) -> Polished:
+    """Fits the weights that are not pruned by Levenberg-Marquardt in float64; a new network.
+
+    Works on an `EQL` taken out of any model, with any mask and number of outputs; `X` is `(rows, in)`, `y`
+    `(rows,)` or `(rows, out)`. The linear read-out is solved exactly at every step. Rows are taken in
+    pieces, so that memory stays bounded.
+    """
+    problem, scale = problem_of(network, X, y, sample_weight)
+    fit = fit_of(network, problem, scale, steps=steps)
+    polished = network_of(fit, scale)
+    errors = standard_errors(fit, problem)
+    population = fit.population
+    blocks = population.weights(0, errors[None])
+    blocks[-1] = blocks[-1] * scale
+    return Polished(polished, fit.loss * scale**2, tuple(blocks))
+
+
+def problem_of(network: EQL, X: Any, y: Any, sample_weight: Any = None) -> tuple[Problem, float]:
+    """The data as a fit needs them: float64, feature-major, the target divided by its spread."""
+    if network.members is not None:
+        raise InvalidArgument("a population can't be polished as one; take a network with `member(i)` first")
+    x = torch.as_tensor(np.asarray(X, dtype=np.float64)).reshape(-1, network.in_features).mT.contiguous()
+    target = torch.as_tensor(np.asarray(y, dtype=np.float64)).reshape(-1, network.out_features).mT.contiguous()
+    if x.shape[1] != target.shape[1] or x.shape[1] == 0:
+        raise InvalidArgument(f"`X` holds {x.shape[1]} rows and `y` {target.shape[1]}; they must be as many")
+    weight = None
+    if sample_weight is not None:
+        weight = torch.as_tensor(np.asarray(sample_weight, dtype=np.float64)).reshape(-1)
+        weight = weight / weight.mean()
+    for name, values in (("X", x), ("y", target), ("sample_weight", weight)):
+        if values is not None and not bool(torch.isfinite(values).all()):
+            raise NotFinite(f"`{name}` holds NaN or infinite values; remove those rows")
+    scale = float(target.std()) if target.numel() > 1 else 0.0
+    scale = scale if scale > 0 else float(target.abs().max()) or 1.0
+    return Problem(x, target / scale, weight), scale
+
+
+def fit_of(network: EQL, problem: Problem, scale: float, *, steps: int) -> Fit:
+    """The network as a fit to the scaled problem, brought to its optimum."""
+    population, theta = Population.of(network)
+    if int(population.counts[0]) == 0:
+        raise InvalidArgument("every weight of the network is pruned; there is nothing to fit")
+    theta = torch.where(population.readout(), theta / scale, theta)
+    theta, loss = levenberg_marquardt(
+        population, theta, problem, steps=steps, project=True, enough=EXACT * 1e-10, patience=1e-12
+    )
+    return Fit(population, theta, float(loss[0]))
+
+
+def network_of(fit: Fit, scale: float) -> EQL:
+    """The fitted network in the target's own units."""
+    theta = torch.where(fit.population.readout(), fit.theta * scale, fit.theta)
+    return fit.population.network(0, theta)
+
+
+def standard_errors(fit: Fit, problem: Problem) -> Tensor:
+    """One per active weight, from s²(JᵀJ)⁻¹; infinite along directions the data leave free."""
+    count = fit.weights
+    curvature = normal_equations(fit.population, fit.theta, problem).curvature[0, :count, :count] * problem.rows
+    observations = problem.rows * problem.y.shape[0]
+    variance = fit.loss * problem.rows / max(1, observations - count)
+    return covariance_diagonal(curvature, variance).sqrt()
+
+
+def covariance_diagonal(curvature: Tensor, variance: float) -> Tensor:
+    """The diagonal of `variance` times the inverse curvature, infinite where that does not exist."""
+    scale = curvature.diagonal().sqrt()
+    if not bool((scale > 0).all()) or not math.isfinite(variance):
+        return torch.full_like(scale, torch.inf)
+    values, vectors = torch.linalg.eigh(curvature / scale[:, None] / scale)
+    free = values < 1e-11 * values[-1]
+    loose = vectors[:, free].abs().amax(dim=1) > 1e-3 if bool(free.any()) else torch.zeros(len(scale), dtype=torch.bool)
+    inverse = (vectors[:, ~free].square() / values[~free]).sum(dim=1)
+    return torch.where(loose, torch.inf, variance * inverse / scale.square())

@@ -1,0 +1,97 @@
+"""From random weights to a sparse support: L0.5 by re-weighted least squares, or hard-concrete L0 by Adam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from eqlearn.core.gates import BETA, GAMMA, ZETA, HardConcrete, counter_noise
+from eqlearn.discovery.least_squares import Problem, levenberg_marquardt
+from eqlearn.discovery.population import Population
+
+
+@dataclass(frozen=True)
+class Half:
+    """L0.5 as a re-weighted ridge inside Levenberg-Marquardt: λ|w|^½ ≈ λ w²/(w₀² + ε²)^¾.
+
+    λ and ε fall geometrically, so that the last optimum is the truth and not its shrunken neighbour.
+    Weights below `drop` leave at the end.
+    """
+
+    warm_steps: int = 20
+    ridge: float = 1e-4
+    steps: int = 60
+    penalty: tuple[float, float] = (1e-2, 1e-5)
+    width: tuple[float, float] = (0.5, 1e-2)
+    drop: float = 1e-2
+
+    def __call__(self, population: Population, theta: Tensor, problem: Problem, seed: int) -> Tensor:
+        """The weights that are left, `(members, weights)`, with zeros where one was dropped."""
+        theta, _ = levenberg_marquardt(
+            population, theta, problem, steps=self.warm_steps, guarded=True,
+            penalty=lambda w, step: torch.full_like(w, self.ridge),
+        )  # fmt: skip
+        theta, _ = levenberg_marquardt(
+            population, theta, problem, steps=self.steps, penalty=self._coefficient, guarded=True
+        )
+        return torch.where(theta.abs() > self.drop, theta, 0.0)
+
+    def _coefficient(self, theta: Tensor, step: int) -> Tensor:
+        t = step / max(1, self.steps - 1)
+        (high, low), (wide, narrow) = self.penalty, self.width
+        strength, width = high * (low / high) ** t, wide * (narrow / wide) ** t
+        return strength / (theta.square() + width**2) ** 0.75
+
+
+@dataclass(frozen=True)
+class HardConcreteL0:
+    """Relaxed L0: every weight has a stochastic gate; Adam moves both; the gates that stay open remain.
+
+    The penalty rises after `free` of the steps. The loss is log(1 + NMSE), whose gradient is
+    alive both far from the target and near it.
+    """
+
+    steps: int = 1200
+    free: float = 0.2
+    penalty: float = 2e-2
+    lr: float = 2e-2
+    gate_lr: float = 4e-2
+    rows: int = 256
+
+    def __call__(self, population: Population, theta: Tensor, problem: Problem, seed: int) -> Tensor:
+        """The weights that are left, `(members, weights)`, with zeros where a gate has closed."""
+        x, y = problem.x[:, : self.rows].float(), problem.y[:, : self.rows].float()
+        weight = theta.float().requires_grad_()
+        log_alpha = torch.zeros_like(weight).requires_grad_()
+        optimiser = torch.optim.Adam(
+            [{"params": [weight], "lr": self.lr}, {"params": [log_alpha], "lr": self.gate_lr}], foreach=True
+        )
+        seeds = seed * 4099 + torch.arange(population.members)
+        alive = ~population.padding
+        best = theta.clone()
+        for step in range(self.steps):
+            u = counter_noise(seeds, torch.tensor(step), theta.shape[1]).float().clamp(1e-6, 1 - 1e-6)
+            noise = torch.log(u) - torch.log1p(-u)
+            gate = HardConcrete.stretch(torch.sigmoid((noise + log_alpha) / BETA))
+            error = (population.evaluate(weight * gate * alive, x, guarded=True) - y).square().mean(dim=(1, 2))
+            ramp = min(1.0, max(0.0, step / self.steps - self.free) / 0.3)
+            is_open = torch.sigmoid(log_alpha - BETA * torch.log(torch.tensor(-GAMMA / ZETA)))
+            cost = torch.log1p(error) + ramp * self.penalty * (is_open * alive).sum(dim=1)
+            fine = torch.isfinite(cost)
+            weight_grad, gate_grad = torch.autograd.grad(
+                torch.where(fine, cost, 0.0).sum(), [weight, log_alpha]
+            )
+            weight.grad, log_alpha.grad = _clipped(weight_grad), _clipped(gate_grad)
+            optimiser.step()
+        with torch.no_grad():
+            gate = HardConcrete.stretch(torch.sigmoid(log_alpha))
+            best = (weight * gate * alive).double()
+        return torch.where(torch.isfinite(best), best, 0.0)
+
+
+def _clipped(gradient: Tensor) -> Tensor:
+    """Each member's gradient, at most of length 1; a member without a finite gradient stands still."""
+    gradient = torch.where(torch.isfinite(gradient).all(dim=1, keepdim=True), gradient, 0.0)
+    return gradient / gradient.norm(dim=1, keepdim=True).clamp(min=1.0)

@@ -1,0 +1,144 @@
+"""Where a network's weights start: at random, at frequencies the data show, or grown from a good network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+import sympy as sp
+import torch
+from torch import Tensor
+
+from eqlearn.core.network import argument_rows
+from eqlearn.core.primitives import Primitive
+from eqlearn.discovery.least_squares import Fit
+from eqlearn.discovery.structures import Level, Structure, Vocabulary
+
+
+@cache
+def angular_frequency(primitive: Primitive) -> float | None:
+    """How fast a periodic primitive turns with its argument; none if it is not periodic."""
+    if primitive.arity != 1:
+        return None
+    g = sp.Symbol("g")
+    waves = primitive.symbolic(g).atoms(sp.sin, sp.cos)
+    rates = [abs(float(wave.args[0].diff(g).subs(g, 0))) for wave in waves]
+    return max(rates, default=None)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """How strongly the target oscillates along each input: angular frequencies and their chances."""
+
+    frequencies: np.ndarray
+    chances: np.ndarray  # (in, frequencies), the whole sums to 1
+
+    @staticmethod
+    def of(x: np.ndarray, y: np.ndarray, most: int = 512) -> Spectrum:
+        """From feature-major inputs `(in, rows)` of size about 1 and targets `(out, rows)`."""
+        x, y = x[:, :most], y[:, :most].T
+        frequencies = np.geomspace(0.5, 40.0, 60)
+        power = np.empty((len(x), len(frequencies)))
+        for i, column in enumerate(x):
+            smooth = np.stack([np.ones_like(column), column, column**2], axis=1)
+            residual = y - smooth @ np.linalg.lstsq(smooth, y, rcond=None)[0]
+            angles = frequencies[:, None] * column  # (frequencies, rows)
+            waves = np.stack([np.sin(angles), np.cos(angles)], axis=2)
+            waves -= waves.mean(axis=1, keepdims=True)
+            seen = np.einsum("frw,ro->fwo", waves, residual)
+            gram = np.einsum("frw,frv->fwv", waves, waves) + 1e-9 * len(column) * np.eye(2)
+            power[i] = np.einsum("fwo,fwo->f", seen, np.linalg.solve(gram, seen))
+        sharp = power**2 + 1e-30
+        return Spectrum(frequencies, sharp / sharp.sum())
+
+    def draw(self, rng: np.random.Generator) -> tuple[int, float]:
+        """An input and an angular frequency."""
+        column, place = divmod(int(rng.choice(self.chances.size, p=self.chances.ravel())), len(self.frequencies))
+        return column, float(self.frequencies[place] * rng.uniform(0.96, 1.04))
+
+
+@dataclass(frozen=True)
+class Start:
+    """A structure, a mask and weights to begin with."""
+
+    structure: Structure
+    weights: list[Tensor]
+
+
+def random_start(structure: Structure, spectrum: Spectrum | None, rng: np.random.Generator) -> Start:
+    """Normal weights, narrower where many meet; most periodic units of the first layer start at a
+    frequency of the data along one input."""
+    weights = []
+    for rows, columns in structure.shapes():
+        weights.append(torch.as_tensor(rng.normal(size=(rows, columns)) * 0.5 / columns**0.25))
+    if spectrum is not None:
+        units = structure.layers[0]
+        for primitive, rows_ in zip(units, argument_rows(units), strict=True):
+            rate = angular_frequency(primitive)
+            if rate is not None and rng.random() < 0.7:
+                column, frequency = spectrum.draw(rng)
+                row = rng.normal(size=weights[0].shape[1]) * 0.02
+                row[column] = frequency / rate
+                if structure.bias:
+                    row[-1] = rng.uniform(-np.pi, np.pi) / rate
+                weights[0][rows_[0]] = torch.as_tensor(row)
+    return Start(structure, weights)
+
+
+def grown_start(
+    parent: Fit, level: Level, vocabulary: Vocabulary, spectrum: Spectrum | None, rng: np.random.Generator
+) -> Start:
+    """The parent's units, with its weights a little moved, beside fresh random units."""
+    old = parent.population.structures[0]
+    old_weights = parent.population.weights(0, parent.theta)
+    level = replace(level, depth=len(old.layers), skip=old.skip)
+    extra = vocabulary.draw(level, old.in_features, old.out_features, rng)
+    kept = [_used_units(old, old_weights, depth) for depth in range(len(old.layers))]
+    layers, places = [], []
+    for depth, fresh in enumerate(extra.layers):
+        mine = [(old.layers[depth][j], j) for j in kept[depth]]
+        mixed: list[tuple[Primitive, int | None]] = [*mine, *((p, None) for p in fresh[1:])]
+        mixed.sort(key=lambda pair: (pair[0].arity, pair[0].name))
+        layers.append(tuple(p for p, _ in mixed))
+        places.append([j for _, j in mixed])
+    structure = Structure(old.in_features, tuple(layers), old.out_features, old.skip, old.bias)
+    start = random_start(structure, spectrum, rng)
+    weights = [w * 0.3 if depth == len(layers) else w for depth, w in enumerate(start.weights)]
+    for depth, weight in enumerate(weights):
+        source = old_weights[depth]
+        columns = _columns(old, structure, places, depth)
+        if depth < len(layers):
+            theirs, ours = argument_rows(old.layers[depth]), argument_rows(layers[depth])
+            pairs = [
+                (theirs[j][k], ours[i][k])
+                for i, j in enumerate(places[depth])
+                if j is not None
+                for k in range(layers[depth][i].arity)
+            ]
+        else:
+            pairs = [(k, k) for k in range(structure.out_features)]
+        for row_old, row_new in pairs:
+            fresh_row = weight[row_new] * 0.1
+            for column_old, column_new in columns:
+                value = source[row_old, column_old]
+                if value != 0:
+                    wobble = 1 + 0.2 * rng.normal() if rng.random() < 0.25 else 1.0
+                    fresh_row[column_new] = value * wobble
+            weight[row_new] = fresh_row
+    return Start(structure, weights)
+
+
+def _used_units(structure: Structure, weights: list[Tensor], depth: int) -> list[int]:
+    width = len(structure.layers[depth])
+    return [int(j) for j in (weights[depth + 1][:, :width] != 0).any(dim=0).nonzero()]
+
+
+def _columns(old: Structure, new: Structure, places: list[list[int | None]], depth: int) -> list[tuple[int, int]]:
+    """Pairs of columns, old and new, that carry the same input of layer `depth`."""
+    if depth == 0:
+        return [(c, c) for c in range(old.in_features + int(old.bias))]
+    pairs = [(j, i) for i, j in enumerate(places[depth - 1]) if j is not None]
+    tail = (old.in_features if old.skip else 0) + int(old.bias)
+    before, after = len(old.layers[depth - 1]), len(new.layers[depth - 1])
+    return [*pairs, *((before + t, after + t) for t in range(tail))]

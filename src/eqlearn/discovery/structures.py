@@ -1,0 +1,107 @@
+"""Structures of small networks: what they are, and how the search draws them, simplest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from eqlearn.core.network import EQL
+from eqlearn.core.primitives import Primitive, lookup
+from eqlearn.errors import InvalidArgument
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What a network is before it has weights: its units, layer by layer, and how layers are joined."""
+
+    in_features: int
+    layers: tuple[tuple[Primitive, ...], ...]
+    out_features: int = 1
+    skip: bool = False
+    bias: bool = True
+
+    @staticmethod
+    def of(network: EQL) -> Structure:
+        layers = tuple(layer.units for layer in network.layers)
+        return Structure(network.in_features, layers, network.out_features, network.skip, network.bias)
+
+    def shapes(self) -> list[tuple[int, int]]:
+        """Rows and columns of each sparse map, first layer to read-out."""
+        extra = (self.in_features if self.skip else 0) + int(self.bias)
+        widths = [self.in_features + int(self.bias), *(len(units) + extra for units in self.layers)]
+        heights = [*(sum(p.arity for p in units) for units in self.layers), self.out_features]
+        return list(zip(heights, widths, strict=True))
+
+    def full_masks(self) -> list[Tensor]:
+        return [torch.ones(shape, dtype=torch.bool) for shape in self.shapes()]
+
+    def network(self, weights: Sequence[Tensor], masks: Sequence[Tensor]) -> EQL:
+        """The network with these weights and masks, in float64."""
+        network = EQL(
+            self.in_features, self.out_features, self.layers, len(self.layers),
+            skip=self.skip, bias=self.bias, seed=0,
+        ).double()  # fmt: skip
+        with torch.no_grad():
+            for linear, weight, mask in zip(network.linears, weights, masks, strict=True):
+                linear.raw.copy_(weight)
+                linear.keep_(mask)
+        return network.eval()
+
+
+@dataclass(frozen=True)
+class Level:
+    """How large a drawn network is: hidden layers, random units and binary units in each."""
+
+    depth: int
+    units: int
+    binaries: int
+    skip: bool = False
+
+
+# Simplest first; the search walks down the list and goes round its end again with fresh draws.
+LEVELS = (
+    Level(1, 3, 1),
+    Level(2, 3, 1),
+    Level(2, 3, 2, skip=True),
+    Level(1, 6, 2),
+    Level(3, 3, 1),
+    Level(2, 5, 2, skip=True),
+    Level(3, 3, 2, skip=True),
+)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The kinds of units a search may draw: `unary` at random, `binary` by number; `id` always."""
+
+    unary: tuple[Primitive, ...]
+    binary: tuple[Primitive, ...]
+    identity: Primitive = field(default_factory=lambda: lookup("id"))
+
+    @staticmethod
+    def of(primitives: Sequence[Primitive]) -> Vocabulary:
+        kinds = tuple(dict.fromkeys(p for p in primitives if p.arity > 0))
+        unary = tuple(p for p in kinds if p.arity == 1)
+        binary = tuple(p for p in kinds if p.arity > 1)
+        if not kinds:
+            raise InvalidArgument("`primitives` holds constants only; add one that takes an argument")
+        return Vocabulary(unary or (lookup("id"),), binary)
+
+    def draw(self, level: Level, in_features: int, out_features: int, rng: np.random.Generator) -> Structure:
+        """A random structure of that size; neighbours of one kind stand together."""
+        layers = []
+        for _ in range(level.depth):
+            picks = [self.identity, *(self.unary[i] for i in rng.integers(len(self.unary), size=level.units))]
+            if self.binary:
+                picks += [self.binary[i] for i in rng.integers(len(self.binary), size=level.binaries)]
+            layers.append(tuple(sorted(picks, key=lambda p: (p.arity, p.name))))
+        return Structure(in_features, tuple(layers), out_features, skip=level.skip)
+
+
+def append(structure: Structure, unit: Primitive) -> Structure:
+    """The structure with a last layer of one unit, as when a fit was made to an inverted target."""
+    return replace(structure, layers=(*structure.layers, (unit,)))

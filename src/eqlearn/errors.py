@@ -1,0 +1,48 @@
+"""Every exception the library raises; each is also the builtin that users expect to catch."""
+
+
+class EqlearnError(Exception):
+    """The base of all errors raised on purpose by eqlearn."""
+
+
+class InvalidArgument(EqlearnError, ValueError):
+    """An argument has the wrong value, shape or combination; the message names it and says what to do."""
+
+
+class WrongType(EqlearnError, TypeError):
+    """An argument is of a kind that cannot be used here."""
+
+
+class UnknownName(EqlearnError, LookupError, ValueError):
+    """A name that is not in a registry; the message suggests the nearest one."""
+
+
+class NotFinite(EqlearnError, ValueError):
+    """NaN or infinity where a number is needed."""
+
+
+class InvalidExpression(EqlearnError, ValueError):
+    """A text that is not a formula in numbers, variables and known functions."""
+
+
+class InvalidFile(EqlearnError, ValueError):
+    """A file that is truncated, altered or not ours; nothing of it was run."""
+
+
+class MissingExtra(EqlearnError, ImportError):
+    """An optional dependency is not installed; the message names the extra."""
+
+
+class Diverged(EqlearnError, RuntimeError):
+    """Training stopped being finite for every member; carries where it happened."""
+
+    def __init__(self, phase: str, step: int) -> None:
+        super().__init__(
+            f"the loss became non-finite for every member in phase {phase!r} at step {step}; "
+            "lower `lr` for that phase, or train more members"
+        )
+        self.phase = phase
+        self.step = step
+
+    def __reduce__(self) -> tuple[type, tuple[str, int]]:
+        return type(self), (self.phase, self.step)

@@ -1,0 +1,1 @@
+"""How equations are trained: schedules as data, one gradient loop for any model, the paper's presets."""

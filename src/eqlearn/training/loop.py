@@ -1,0 +1,246 @@
+"""The one gradient loop: any model, any loss, any schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from eqlearn.core.penalties import Penalty, find_penalty, sparsity
+from eqlearn.core.sparse import prune_, sparse_layers, weights_left
+from eqlearn.errors import Diverged, InvalidArgument
+from eqlearn.training.members import Failure, Members
+from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
+from eqlearn.training.schedule import Phase, Schedule, check_schedule
+from eqlearn.training.state import TrainingState, load_optimiser_, named, optimiser_tensors
+
+Loss: TypeAlias = Callable[[Any, Phase], Tensor]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Record:
+    """How training stands after `step` steps of a phase; tensors hold one number, or one per member.
+
+    `loss` and `penalty` (before its weight) are those that the last step was computed from, `weights_left`
+    is counted after pruning. `model` is the live one, for a callback that wants the equation.
+    """
+
+    phase: str
+    step: int
+    total_step: int
+    loss: Float[Tensor, "*members"]
+    penalty: Float[Tensor, "*members"]
+    weights_left: Int[Tensor, "*members"]
+    alive: Bool[Tensor, "*members"]
+    failures: tuple[Failure, ...]
+    lr: float
+    penalty_weight: float
+    seconds: float
+    model: nn.Module = field(repr=False)
+
+
+@dataclass(eq=False)
+class Training:
+    """A run under way: iterating over it trains, `state()` says where it stands between two records."""
+
+    model: nn.Module
+    loss: Loss
+    schedule: Schedule
+    penalty: Penalty
+    optimiser: Optimizer
+    members: Members
+    record_every: int
+    on_record: Callable[[Record], object] | None
+    phase: int = 0
+    step: int = 0
+    seconds: float = 0.0
+    failures: tuple[Failure, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._records = self._run()
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        return next(self._records)
+
+    def state(self) -> TrainingState:
+        """A copy of everything needed to go on from here."""
+        tensors = named("model", self.model.state_dict()) | named("kept", self.members.kept)
+        tensors |= named("optimiser", optimiser_tensors(self.optimiser))
+        if isinstance(self.loss, nn.Module):
+            tensors |= named("loss", self.loss.state_dict())
+        return TrainingState(
+            phase=self.phase, step=self.step, seconds=self.seconds, failures=self.failures, tensors=tensors
+        )
+
+    def _run(self) -> Iterator[Record]:
+        self.model.train()
+        clock = perf_counter()
+        for index in range(self.phase, len(self.schedule)):
+            phase = self.schedule[index]
+            start = self.step if index == self.phase else 0
+            for step in range(start, phase.steps):
+                self.phase, self.step = index, step
+                fit, penalty = self._advance(phase, step)
+                self.step += 1
+                ends = self.step == phase.steps
+                if ends and phase.prune_below is not None:
+                    prune_(self.model, below=phase.prune_below)
+                    self.members.keep_()
+                if ends or self.step % self.record_every == 0:
+                    self.seconds += perf_counter() - clock
+                    record = self._record(phase, fit, penalty)
+                    if self.on_record is not None:
+                        self.on_record(record)
+                    yield record
+                    self.model.train()  # whoever saw the record may have evaluated the model
+                    clock = perf_counter()
+
+    def _advance(self, phase: Phase, step: int) -> tuple[Tensor, Tensor | None]:
+        """One step; returns the loss, and the penalty where it has a weight."""
+        members, weight, penalty = self.members, phase.penalty_at(step), None
+        fit = self.loss(self.model, phase)
+        if fit.shape != members.alive.shape:
+            raise InvalidArgument(_wrong_shape(fit, members.count))
+        objective = fit.sum() if members.all_alive else fit[members.alive].sum()
+        if weight > 0:
+            penalty = sparsity(self.model, self.penalty)
+            objective = objective + weight * penalty.sum()
+        self.optimiser.zero_grad()
+        objective.backward()
+        if failed := members.guard_(fit, phase.clip):
+            self.failures += tuple(Failure(member, phase.name, step) for member in failed)
+            if not bool(members.alive.any()):
+                raise Diverged(phase.name, step)
+        for group in self.optimiser.param_groups:
+            group["lr"] = phase.lr_at(step)
+        try:
+            self.optimiser.step()
+            members.hold_()
+        except BaseException:
+            members.restore_()  # Ctrl-C between two tensors must not leave half a step behind
+            raise
+        return fit, penalty
+
+    @torch.no_grad()
+    def _record(self, phase: Phase, fit: Tensor, penalty: Tensor | None) -> Record:
+        sparse = _is_sparse(self.model)
+        if penalty is None:
+            penalty = _settled_sparsity(self.model, self.penalty) if sparse else torch.zeros_like(fit)
+        left = weights_left(self.model) if sparse else torch.zeros_like(fit, dtype=torch.int64)
+        return Record(
+            phase=phase.name,
+            step=self.step,
+            total_step=sum(p.steps for p in self.schedule[: self.phase]) + self.step,
+            loss=fit.detach().clone(),
+            penalty=penalty.detach().clone(),
+            weights_left=left,
+            alive=self.members.alive.clone(),
+            failures=self.failures,
+            lr=phase.lr_at(self.step - 1),
+            penalty_weight=phase.penalty_at(self.step - 1),
+            seconds=self.seconds,
+            model=self.model,
+        )
+
+
+def train(
+    model: nn.Module,
+    loss: Loss,
+    schedule: Sequence[Phase],
+    *,
+    penalty: str | Penalty = "half",
+    optimiser: OptimiserFactory = RMSPropTF1,
+    record_every: int = 500,
+    on_record: Callable[[Record], object] | None = None,
+    resume: TrainingState | None = None,
+) -> Training:
+    """Runs `schedule` on `model` in place, as far as its records are asked for.
+
+    ```python
+    for record in train(model, lambda model, phase: (model(x) - y).square().mean(), PAPER_SCHEDULE):
+        print(record.phase, record.step, record.loss)
+    ```
+
+    `loss(model, phase)` is one number; for a network with `members` one per member, and their sum is
+    descended, so that members stay independent. A loss with a state of its own (where it is in its data) is
+    an `nn.Module` with buffers. `optimiser` makes an optimiser from parameters; its rate is the phase's. The
+    penalty and pruning act on the sparse layers of the model only. There is a record every `record_every`
+    steps and at the end of each phase.
+
+    A member whose loss or gradient stops being finite is kept as it last was and listed in `failures`.
+
+    **Raises:** `Diverged` when no member is left.
+    """
+    schedule = check_schedule(schedule)
+    if record_every < 1:
+        raise InvalidArgument(f"`record_every` must be at least 1, got {record_every}")
+    if not _is_sparse(model):
+        _refuse_sparsity(schedule)
+    run = Training(
+        model, loss, schedule, find_penalty(penalty), optimiser(model.parameters()), Members(model),
+        record_every, on_record,
+    )  # fmt: skip
+    if resume is not None:
+        _take_up(run, resume)
+    return run
+
+
+def _take_up(run: Training, state: TrainingState) -> None:
+    if not (0 <= state.phase < len(run.schedule) and 0 <= state.step <= run.schedule[state.phase].steps):
+        raise InvalidArgument(
+            f"`resume` stands at step {state.step} of phase {state.phase}, which `schedule` does not have; "
+            "give the schedule that the run was started with"
+        )
+    kept = state.part("kept")
+    try:
+        run.model.load_state_dict(state.part("model"))
+        load_optimiser_(run.optimiser, state.part("optimiser"))
+        if isinstance(run.loss, nn.Module):
+            run.loss.load_state_dict(state.part("loss"))
+        run.members.kept = {name: kept[name] for name in run.members.kept}
+    except (RuntimeError, LookupError, ValueError) as error:
+        raise InvalidArgument(f"`resume` belongs to another model, loss or optimiser: {error}") from error
+    run.phase, run.step, run.seconds, run.failures = state.phase, state.step, state.seconds, state.failures
+    run.members.stop([failure.member for failure in state.failures])
+
+
+def _is_sparse(model: nn.Module) -> bool:
+    return any(True for _ in sparse_layers(model))
+
+
+def _refuse_sparsity(schedule: Schedule) -> None:
+    for phase in schedule:
+        if phase.penalty > 0 or phase.prune_below is not None:
+            raise InvalidArgument(
+                f"phase {phase.name!r} has `penalty`={phase.penalty} and `prune_below`={phase.prune_below}, "
+                "but the model holds no sparse layer; is there an EQL in it?"
+            )
+
+
+def _settled_sparsity(model: nn.Module, penalty: Penalty) -> Tensor:
+    """The penalty with deterministic gates: looking must not advance their noise."""
+    gates = [layer.gate for layer in sparse_layers(model) if layer.gate is not None]
+    for gate in gates:
+        gate.eval()
+    value = sparsity(model, penalty)
+    for gate in gates:
+        gate.train()
+    return value
+
+
+def _wrong_shape(fit: Tensor, members: int | None) -> str:
+    if members is None:
+        return f"`loss` must give one number, got shape {tuple(fit.shape)}; take its mean"
+    return (
+        f"`loss` must give one number per member, shape ({members},), got {tuple(fit.shape)}; "
+        "take the mean over all axes but the first"
+    )

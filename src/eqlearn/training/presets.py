@@ -1,0 +1,196 @@
+"""The paper's symbolic regression and the authors' released code, as values, for whole populations."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from eqlearn.core.network import EQL, INITS, Init
+from eqlearn.core.penalties import L0, Penalty, SmoothHalf
+from eqlearn.core.primitives import PAPER, RELEASED
+from eqlearn.core.sparse import SparseLinear, sparse_layers
+from eqlearn.errors import Diverged, InvalidArgument, NotFinite, UnknownName
+from eqlearn.training.loop import Record, train
+from eqlearn.training.members import Failure
+from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
+from eqlearn.training.schedule import (
+    PAPER_L0_SCHEDULE,
+    PAPER_SCHEDULE,
+    RELEASED_L0_SCHEDULE,
+    RELEASED_SCHEDULE,
+    Phase,
+    Schedule,
+)
+
+
+@dataclass(frozen=True)
+class GatedL0:
+    """L0 over the layers that have gates, and nothing over the others."""
+
+    def __call__(self, layer: SparseLinear) -> Tensor:
+        return L0()(layer) if layer.gate is not None else layer.raw.new_zeros(layer.raw.shape[:-2])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Preset:
+    """Everything that decides a symbolic-regression run, but for data and seeds.
+
+    `gates` says which layers have hard-concrete gates; their log α start with the spread `gate_spread`.
+    """
+
+    name: str
+    primitives: str
+    init: Init
+    penalty: Penalty
+    schedule: Schedule
+    gates: Literal["none", "hidden", "all"] = "none"
+    gate_spread: float = 0.01
+    hidden_layers: int = 2
+    optimiser: OptimiserFactory = RMSPropTF1
+
+    def build(self, in_features: int, out_features: int, seeds: Sequence[int]) -> EQL:
+        """The untrained population, one member for each seed; a seed's start depends on nothing else."""
+        network = EQL(
+            in_features, out_features, self.primitives, self.hidden_layers,
+            members=len(seeds), gates=self.gates != "none", init=self.init, seed=list(seeds),
+        )  # fmt: skip
+        if self.gates == "hidden":
+            network.readout.gate = None
+        # The weights' own draws must not be repeated, hence another stream of each seed.
+        generators = [torch.Generator().manual_seed(seed ^ 0x5EED) for seed in seeds]
+        with torch.no_grad():
+            for layer in sparse_layers(network):
+                if layer.gate is not None:
+                    for log_alpha, generator in zip(layer.gate.log_alpha, generators, strict=True):
+                        log_alpha.add_(self.gate_spread * torch.randn(log_alpha.shape, generator=generator))
+        return network
+
+
+# Numbers in brackets are rows of "the paper's text and the authors' code" in docs/paper.md. What the paper
+# does not give is taken from the released TensorFlow code: the optimiser's details [12] and the spread of
+# the first weights [20] everywhere, threshold [15] and L0's λ [9] in the schedules, log α [10].
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            name="paper",
+            primitives=PAPER,  # [1, 2, 3, 4, 6]
+            init=INITS["released"],
+            penalty=SmoothHalf(a=0.01),  # [5]
+            schedule=PAPER_SCHEDULE,
+        ),
+        Preset(
+            name="paper-l0",
+            primitives=PAPER,
+            init=INITS["released-l0"],
+            penalty=L0(),
+            gates="all",  # [8]
+            schedule=PAPER_L0_SCHEDULE,
+        ),
+        Preset(
+            name="released",
+            primitives=RELEASED,  # [1, 2, 3, 4, 6]
+            init=INITS["released"],
+            penalty=SmoothHalf(a=0.05),  # [5]
+            schedule=RELEASED_SCHEDULE,
+        ),
+        Preset(
+            name="released-l0",
+            primitives=RELEASED,
+            init=INITS["released-l0"],
+            penalty=GatedL0(),
+            gates="hidden",  # [8]
+            schedule=RELEASED_L0_SCHEDULE,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """What all seeds of one run led to: `network.member(i)` came from `seeds[i]` and ended at `loss[i]`.
+
+    Members in `failures` stopped before the end; they are what they last were.
+    """
+
+    network: EQL
+    seeds: tuple[int, ...]
+    loss: Float[Tensor, " members"]
+    failures: tuple[Failure, ...]
+    seconds: float
+
+
+def train_population(
+    preset: str | Preset,
+    X: Any,
+    y: Any,
+    seeds: Sequence[int],
+    *,
+    record_every: int = 500,
+    on_record: Callable[[Record], object] | None = None,
+) -> Population:
+    """Trains one network for each seed, all of them as one tensor program.
+
+    `X` is `(rows, in)` and `y` `(rows,)` or `(rows, out)`; with a leading axis, each member has data of its
+    own. The networks come back in `eval()`, gates folded into weights, so that each is its equation.
+    """
+    preset = _find_preset(preset)
+    x, target = _feature_major(X, y, len(seeds))
+    network = preset.build(x.shape[-2], target.shape[-2], seeds).to(x.dtype)
+
+    def loss(model: EQL, phase: Phase) -> Tensor:
+        return (model.propagate(x) - target).square().mean(dim=(-2, -1))
+
+    run = train(
+        network, loss, preset.schedule, penalty=preset.penalty, optimiser=preset.optimiser,
+        record_every=record_every, on_record=on_record,
+    )  # fmt: skip
+    with suppress(Diverged):  # every member is then in `failures`, and that is what is asked for here
+        deque(run, maxlen=0)
+    settle_(network.eval())
+    with torch.no_grad():
+        final = loss(network, preset.schedule[-1])
+    return Population(network, tuple(seeds), final, run.failures, run.seconds)
+
+
+@torch.no_grad()
+def settle_(model: nn.Module) -> None:
+    """Replaces gates by what they have decided: closed ones prune their weight, others scale it."""
+    for layer in sparse_layers(model):
+        if layer.gate is not None:
+            weight = layer.settled()
+            layer.raw.copy_(weight)
+            layer.gate = None
+            layer.keep_(weight != 0)
+
+
+def _find_preset(preset: str | Preset) -> Preset:
+    if isinstance(preset, Preset):
+        return preset
+    if preset not in PRESETS:
+        raise UnknownName(f"no preset named {preset!r}; the known ones are {', '.join(PRESETS)}")
+    return PRESETS[preset]
+
+
+def _feature_major(X: Any, y: Any, members: int) -> tuple[Tensor, Tensor]:
+    """The data as `(*members, in, rows)` and `(*members, out, rows)`, checked."""
+    x, target = (torch.as_tensor(values, dtype=torch.float32) for values in (X, y))
+    if target.dim() == x.dim() - 1:
+        target = target[..., None]
+    lead = x.shape[:-2]
+    if x.dim() not in (2, 3) or target.shape[:-1] != x.shape[:-1] or lead not in ((), (members,)):
+        raise InvalidArgument(
+            f"`X` must be (rows, in) and `y` (rows, out), or both with an axis of {members} members before; "
+            f"got {tuple(x.shape)} and {tuple(target.shape)}"
+        )
+    for name, values in (("X", x), ("y", target)):
+        if not bool(torch.isfinite(values).all()):
+            raise NotFinite(f"`{name}` holds NaN or infinity (in float32); drop or repair those rows")
+    return x.mT.contiguous(), target.mT.contiguous()

@@ -1,0 +1,77 @@
+"""Where a run stands, as named tensors and plain numbers that any safe format can hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from torch import Tensor
+from torch.optim import Optimizer
+
+from eqlearn.errors import InvalidFile, WrongType
+from eqlearn.training.members import Failure
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingState:
+    """A run between two steps: `train(..., resume=state)` goes on from it as if it had never stopped.
+
+    `phase` is an index into the schedule and `step` the number of steps done in that phase. Tensors are
+    named `model.*`, `kept.*`, `optimiser.*` and `loss.*`.
+    """
+
+    phase: int
+    step: int
+    seconds: float
+    failures: tuple[Failure, ...]
+    tensors: Mapping[str, Tensor]
+
+    def plain(self) -> dict[str, Any]:
+        """Everything but the tensors, ready for JSON."""
+        failures = [asdict(failure) for failure in self.failures]
+        return {"phase": self.phase, "step": self.step, "seconds": self.seconds, "failures": failures}
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> TrainingState:
+        """The state put together again from its tensors and from what `plain` gave."""
+        try:
+            failures = tuple(Failure(**failure) for failure in plain["failures"])
+            phase, step, seconds = int(plain["phase"]), int(plain["step"]), float(plain["seconds"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise InvalidFile(f"this is not a training state: {type(error).__name__}: {error}") from error
+        return cls(phase=phase, step=step, seconds=seconds, failures=failures, tensors=dict(tensors))
+
+    def part(self, name: str) -> dict[str, Tensor]:
+        """Copies of the tensors under `name`, without that prefix."""
+        prefix = f"{name}."
+        return {k.removeprefix(prefix): t.clone() for k, t in self.tensors.items() if k.startswith(prefix)}
+
+
+def named(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Copies of `tensors`, each under the prefix `name`."""
+    return {f"{name}.{key}": tensor.detach().clone() for key, tensor in tensors.items()}
+
+
+def optimiser_tensors(optimiser: Optimizer) -> dict[str, Tensor]:
+    """What the optimiser remembers, by parameter number and slot."""
+    tensors = {}
+    for number, slots in optimiser.state_dict()["state"].items():
+        for slot, value in slots.items():
+            if isinstance(value, Tensor):
+                tensors[f"{number}.{slot}"] = value
+            elif value is not None:
+                raise WrongType(
+                    f"{type(optimiser).__name__} keeps {slot!r} as {type(value).__name__}, not a tensor, so "
+                    "its runs can't be taken up again; choose another `optimiser`"
+                )
+    return tensors
+
+
+def load_optimiser_(optimiser: Optimizer, tensors: Mapping[str, Tensor]) -> None:
+    """Gives a fresh optimiser the memory that `optimiser_tensors` read."""
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        number, _, slot = key.partition(".")
+        state.setdefault(int(number), {})[slot] = tensor
+    optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
