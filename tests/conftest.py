@@ -1,9 +1,14 @@
 """Checks every shape and type annotation of the package while the tests run."""
 
+import hypothesis
 import jaxtyping
 import pytest
 
 jaxtyping.install_import_hook("eqlearn", "beartype.beartype")
+
+# Reproducible, and without a time limit per example, which a busy machine would break.
+hypothesis.settings.register_profile("eqlearn", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("eqlearn")
 
 
 @pytest.fixture

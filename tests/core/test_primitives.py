@@ -216,7 +216,9 @@ def test_layers_may_have_sets_of_their_own():
     assert parse_layers(["id", [lookup("mul")]], 2) == (parse_set("id"), parse_set("mul"))
 
 
-@pytest.mark.parametrize("text", ["", "  ", "sin*0", "sin*-1", "sin*x", "2*sin", "sin**2", "sin*2.5", "sin*" + "9" * 9])
+@pytest.mark.parametrize(
+    "text", ["", "  ", "sin*0", "sin*-1", "sin*x", "2*sin", "sin**2", "sin*2.5", "sin*" + "9" * 9]
+)
 def test_a_bad_set_is_refused(text):
     with pytest.raises(InvalidArgument, match="primitives"):
         parse_set(text)
@@ -227,18 +229,18 @@ def test_an_unknown_name_in_a_set_is_refused():
         parse_set("id*2 sigmoud*3")
 
 
-@pytest.mark.parametrize(("sets", "layers"), [("id", 0), ("id", -1), (["id"], 2), (["id", "mul"], 3), ([""], 1)])
+@pytest.mark.parametrize(
+    ("sets", "layers"), [("id", 0), ("id", -1), (["id"], 2), (["id", "mul"], 3), ([""], 1)]
+)
 def test_sets_that_do_not_fit_the_layers_are_refused(sets, layers):
     with pytest.raises(InvalidArgument):
         parse_layers(sets, layers)
 
 
-@pytest.mark.parametrize("units", [[3], [lookup("id"), "mul"], 7], ids=repr)
+@pytest.mark.parametrize("units", [[3], [[3]], [["id"]], 7, None], ids=repr)
 def test_sets_of_the_wrong_kind_are_refused(units, unchecked_types):
-    with pytest.raises((WrongType, InvalidArgument)):
+    with pytest.raises(WrongType, match="primitives"):
         parse_layers(units, 1)
-    with pytest.raises(WrongType):
-        parse_set([3])
 
 
 @pytest.mark.parametrize(
@@ -258,7 +260,7 @@ def test_a_custom_primitive_of_any_arity_is_one_statement(registry, arity, formu
 
     expression = net.symbolic(x)[0].subs({x[0]: 0.3, x[1]: -0.6})
     assert pickle.loads(pickle.dumps(custom)) is custom
-    assert float(y) == pytest.approx(float(expression))
+    assert float(y.detach()) == pytest.approx(float(expression))
 
 
 def test_a_constant_primitive_takes_no_argument(registry):

@@ -304,7 +304,7 @@ class EQL(nn.Module):
 
 
 def _member_seeds(seed: int | Sequence[int] | None, members: int | None) -> list[int]:
-    count = members or 1
+    count = max(members or 1, 1)
     if seed is None:
         return [int(s) for s in torch.randint(2**31 - 1, (count,))]
     seeds = (

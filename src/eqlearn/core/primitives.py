@@ -204,7 +204,8 @@ def register(primitive: Primitive) -> Primitive:
 
 
 def _check_twins(primitive: Primitive) -> None:
-    points = [torch.linspace(0.25, 1.75, 5, dtype=torch.float64) + 0.125 * i for i in range(primitive.arity)]
+    # No round numbers, because a formula's singular points are mostly round.
+    points = [torch.linspace(0.23, 1.79, 5, dtype=torch.float64) + 0.127 * i for i in range(primitive.arity)]
     symbols = sp.symbols(f"g:{primitive.arity}")
     try:
         primitive(*points, guarded=True)
@@ -234,11 +235,12 @@ def parse_set(primitives: str | Sequence[Primitive]) -> tuple[Primitive, ...]:
     """One layer's units, from text such as `"one*2 id*4 mul*2"` or from primitives."""
     if isinstance(primitives, str):
         units = tuple(p for p, count in parse_counts(primitives) for _ in range(count))
-    else:
-        strangers = [p for p in primitives if not isinstance(p, Primitive)]
-        if strangers:
-            raise WrongType(f"`primitives` must hold text or Primitive objects, got {strangers[0]!r}")
+    elif isinstance(primitives, Iterable):
         units = tuple(primitives)
+        if strangers := [p for p in units if not isinstance(p, Primitive)]:
+            raise WrongType(f"`primitives` must hold text or Primitive objects, got {strangers[0]!r}")
+    else:
+        raise WrongType(f"`primitives` must be text or a sequence, got {primitives!r}")
     if not units:
         raise InvalidArgument("`primitives` is empty; give at least one, for example 'id mul'")
     return units
@@ -261,10 +263,8 @@ def parse_layers(primitives: PrimitivesLike, hidden_layers: int) -> tuple[tuple[
     """The units of each hidden layer: one set for all, or a sequence with one set per layer."""
     if hidden_layers < 1:
         raise InvalidArgument(f"`hidden_layers` must be at least 1, got {hidden_layers}")
-    if isinstance(primitives, str):
+    if isinstance(primitives, str) or not isinstance(primitives, Iterable):
         return (parse_set(primitives),) * hidden_layers
-    if not isinstance(primitives, Iterable):
-        raise WrongType(f"`primitives` must be text or a sequence, got {type(primitives).__name__}")
     items = list(primitives)
     if all(isinstance(p, Primitive) for p in items):
         return (parse_set(items),) * hidden_layers  # type: ignore[arg-type]

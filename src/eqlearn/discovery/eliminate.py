@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from eqlearn.core.network import EQL
-from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, normal_equations, take
+from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, never, normal_equations, take
 from eqlearn.discovery.polish import fit_of, network_of, problem_of
 from eqlearn.discovery.population import Population
 
 def eliminate_fits(
-    fits: list[Fit], problem: Problem, *, steps: int = 20, singles: int = 6, stop: Callable[[], bool] = lambda: False
+    fits: list[Fit], problem: Problem, *, steps: int = 20, singles: int = 6, stop: Callable[[], bool] = never
 ) -> list[Fit]:
     """Eliminates several networks (of one depth and way of joining) together, one batch of trials a round."""
     fits = [_without_dead(fit, problem) for fit in fits]
@@ -26,7 +26,7 @@ def eliminate_fits(
         for i in chosen:
             trials += [(i, keep) for keep in _removals(fits[i], problem, singles)]
         population, theta = _stack([fits[i] for i, _ in trials], [keep for _, keep in trials])
-        theta, loss = levenberg_marquardt(population, theta, problem, steps=steps, enough=EXACT * 1e-4)
+        theta, loss = levenberg_marquardt(population, theta, problem, steps=steps, enough=EXACT * 1e-4, stop=stop)
         for i in chosen:
             rows = [r for r, (j, _) in enumerate(trials) if j == i]
             options = [take(population, theta, loss, r) for r in rows if math.isfinite(loss[r])]

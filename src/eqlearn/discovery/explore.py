@@ -11,10 +11,10 @@ from torch import Tensor
 
 from eqlearn.discovery.eliminate import eliminate_fits
 from eqlearn.discovery.inversion import Inversion
-from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, take
+from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, never, take
 from eqlearn.discovery.population import Population
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
-from eqlearn.discovery.starts import Spectrum, Start, grown_start, random_start
+from eqlearn.discovery.starts import Start, Waves, grown_start, random_start
 from eqlearn.discovery.structures import Level, Vocabulary
 
 
@@ -46,10 +46,10 @@ def explore(
     problem: Problem,
     vocabulary: Vocabulary,
     sparsifier: Half | HardConcreteL0,
-    spectrum: Spectrum | None,
+    waves: Waves,
     *,
     finalists: int = 4,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Callable[[], bool] = never,
 ) -> Outcome:
     """Runs one round on scaled data."""
     rng = np.random.default_rng([task.seed, task.number])
@@ -58,16 +58,16 @@ def explore(
     if inversion is not None:
         scale = float(inversion.target.std()) or 1.0
         seen = Problem(problem.x, inversion.target / scale, problem.weight)
-    starts = [_draw(task, problem, vocabulary, spectrum, rng) for _ in range(task.members)]
+    starts = [_draw(task, seen, vocabulary, waves, rng) for _ in range(task.members)]
     population = Population([s.structure for s in starts], [s.structure.full_masks() for s in starts])
     theta = _pack(population, starts)
-    theta = sparsifier(population, theta, seen, seed=int(rng.integers(2**31)))
+    theta = sparsifier(population, theta, seen, seed=int(rng.integers(2**31)), stop=stop)
     if stop():
         return Outcome(task.number, [], task.members, 0, {"interrupted": task.members})
     theta = population.settle_signs(theta, seen.x)
     lost = int((theta == 0).all(dim=1).sum())
     population, theta = population.restrict(theta, theta != 0)
-    theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT * 1e-6)
+    theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT * 1e-6, stop=stop)
     if inversion is not None:
         theta = torch.where(population.readout(), theta * scale, theta)
         population, theta, loss = _outward(population, theta, loss, inversion, problem)
@@ -81,12 +81,13 @@ def explore(
     return Outcome(task.number, best, task.members, exact, {k: v for k, v in failures.items() if v})
 
 
-def _draw(task: Round, problem: Problem, vocabulary: Vocabulary, spectrum: Spectrum | None, rng: np.random.Generator) -> Start:
+def _draw(task: Round, problem: Problem, vocabulary: Vocabulary, waves: Waves, rng: np.random.Generator) -> Start:
     if task.parents:
         parent = task.parents[int(rng.integers(len(task.parents)))]
-        return grown_start(parent, task.level, vocabulary, spectrum, rng)
+        left = problem.y - parent.population.evaluate(parent.theta, problem.x)[0]
+        return grown_start(parent, task.level, vocabulary, waves.spectrum(left.numpy()), rng)
     structure = vocabulary.draw(task.level, problem.x.shape[0], problem.y.shape[0], rng)
-    return random_start(structure, spectrum, rng)
+    return random_start(structure, waves.spectrum(problem.y.numpy()), rng)
 
 
 def _pack(population: Population, starts: Sequence[Start]) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, get_args
 
@@ -12,15 +12,17 @@ import sympy as sp
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction, InverseHyperbolicFunction
 from sympy.functions.elementary.trigonometric import InverseTrigonometricFunction, TrigonometricFunction
 
-from eqlearn.discovery.identity import Clock, Formula, Ground, deviation, survey, survey_afar
+from eqlearn.discovery.formula import Formula
+from eqlearn.discovery.ground import Box, Survey
+from eqlearn.discovery.identity import Clock, Match, deviation, match
 from eqlearn.errors import InvalidArgument, WrongType
 
 Tier: TypeAlias = Literal["wrong", "paper", "symbolic", "exact"]
 
-EXACT, IDENTICAL, IDENTICAL_AFAR = 1e-9, 1e-8, 1e-6
+EXACT = 1e-9
 CLEAN_ALLOWANCE, STANDARD_ERRORS, PAPER_ALLOWANCE = 1e-3, 3.0, 0.05
 SMALL_TERM = 0.02
-# Beyond these sizes nothing is compiled or expanded, which keeps the time bounded.
+# Larger formulas are neither compiled nor expanded, which keeps the time bounded.
 MOST_NODES, MOST_TERMS = 1000, 500
 
 ELEMENTARY = (
@@ -28,7 +30,7 @@ ELEMENTARY = (
     TrigonometricFunction, InverseTrigonometricFunction, HyperbolicFunction, InverseHyperbolicFunction,
 )  # fmt: skip
 
-# What SymPy, NumPy, SciPy and mpmath raise on formulas that can't be computed; each becomes a verdict.
+# What SymPy, NumPy, SciPy and mpmath raise on a formula that can't be computed.
 FAILURES = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
 
 
@@ -45,8 +47,8 @@ class HasExpression(Protocol):
 class Verdict:
     """What the judge found, and why.
 
-    `deviation` is the largest one from the truth, relative to the truth's spread, with the constants that
-    bring it closest; `moved` is the largest relative change of a constant which that takes.
+    `deviation` is the largest from the truth, relative to the truth's spread, with the constants that come
+    closest; `moved` is the largest relative change of a constant which that takes.
     """
 
     tier: Tier
@@ -70,167 +72,135 @@ def judge(
     standard_errors: Sequence[float | None] | None = None,
     seconds: float = 5.0,
 ) -> Verdict:
-    """Decides whether `candidate` is `truth`; `box` is the range of every variable in the training data.
+    """Decides whether `candidate` is `truth`; `box` holds the range of every variable in the training data.
 
     The candidate must become identical to the truth, on fresh points of a box four times as wide, when its
-    own float constants move: not at all (tier `exact`), by at most 0.1 % or three standard errors
+    own float constants move: not at all (tier `exact`), by at most 0.1 % or three standard errors each
     (`symbolic`), or by 5 % after terms below 2 % of the output's range are dropped (`paper`).
-    `standard_errors` belong to the float constants in their order in the expression; a constant whose own
-    is None or not finite may move by 0.1 %. What can't be computed, or not in time, is `wrong`.
+    `standard_errors` belong to the float constants in their order in the expression; a constant for which
+    it is None or not finite may move by 0.1 %. What can't be computed, or not in time, is `wrong`.
     """
     for name, equation in (("candidate", candidate), ("truth", truth)):
         if not isinstance(getattr(equation, "expr", None), sp.Expr):
             raise WrongType(f"`{name}` must be an Equation, got {type(equation).__name__}")
-    box = _checked_box(box, truth.expr)
-    ground = survey(Formula.of(truth.expr, list(box)), box)
-    clock = Clock.of(seconds)
+    box = _checked(box, truth.expr)
+    floats = sum(isinstance(node, sp.Float) for node in sp.preorder_traversal(candidate.expr))
+    if standard_errors is not None and len(standard_errors) != floats:
+        raise InvalidArgument(
+            f"`standard_errors` has {len(standard_errors)} entries for {floats} float constants in "
+            f"`candidate`; give one for each, None where it is not known"
+        )
+    survey = Survey.of(Formula.of(truth.expr, list(box)), box)
     try:
-        refusal = _refusal(candidate.expr, truth.expr, box)
-        if refusal:
-            return Verdict("wrong", refusal)
-        case = _Case(tuple(box), ground, survey_afar(ground, box), 2 * _largest(truth.expr) + 8, clock)
-        return _decide(case, candidate.expr, standard_errors)
+        flaw = _refusal(candidate.expr, truth.expr, box)
+        if flaw:
+            return Verdict("wrong", flaw)
+        most = 2 * max(_nodes(truth.expr), _nodes(_expanded(truth.expr))) + 8
+        return _decide(candidate.expr, standard_errors, survey, list(box), most, Clock.of(seconds))
     except TimeoutError:
         return Verdict("wrong", f"undecided within `seconds`={seconds}")
     except FAILURES as failure:
         return Verdict("wrong", f"can't be computed: {type(failure).__name__}: {failure}")
 
 
-@dataclass(frozen=True, eq=False)
-class _Case:
-    """What every candidate for one truth is held against."""
-
-    variables: tuple[str, ...]
-    ground: Ground
-    afar: Ground | None
-    most_nodes: int
-    clock: Clock
-
-
-@dataclass(frozen=True)
-class _Match:
-    """How close a formula comes to the truth; without a `flaw` it is the truth."""
-
-    flaw: str = ""
-    deviation: float = math.inf
-    moved: float = 0.0
+def _checked(box: Mapping[str, tuple[float, float]], truth: sp.Expr) -> Box:
+    ranges = {name: (float(low), float(high)) for name, (low, high) in box.items()}
+    for name, (low, high) in ranges.items():
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InvalidArgument(f"`box`[{name!r}] must be two finite numbers, low < high; got {(low, high)}")
+    missing = sorted({s.name for s in truth.free_symbols} - ranges.keys())
+    if missing:
+        raise InvalidArgument(f"`box` has no range for {', '.join(missing)}, of which the truth is made")
+    return ranges
 
 
-def _decide(case: _Case, expr: sp.Expr, standard_errors: Sequence[float | None] | None) -> Verdict:
-    strict = _Match(_excess(case, expr))
+def _refusal(candidate: sp.Expr, truth: sp.Expr, box: Box) -> str:
+    """Why a candidate is not looked at any further; empty if it is."""
+    words = (*ELEMENTARY, *{node.func for node in sp.preorder_traversal(truth)})
+    for count, node in enumerate(sp.preorder_traversal(candidate)):
+        if count >= MOST_NODES:
+            return f"more than {MOST_NODES} nodes"
+        if not isinstance(node, words):
+            return f"uses {node.func.__name__}, which the truth does not"
+        if isinstance(node, sp.Number) and not node.is_finite:
+            return f"holds the constant {node}"
+        if isinstance(node, sp.Symbol) and node.name not in box:
+            return f"uses the variable {node.name}, which is not in `box`"
+    return ""
+
+
+def _decide(
+    expr: sp.Expr,
+    standard_errors: Sequence[float | None] | None,
+    survey: Survey,
+    variables: Sequence[str],
+    most_nodes: int,
+    clock: Clock,
+) -> Verdict:
+    strict = Match(_excess(expr, most_nodes))
     if not strict.flaw:
-        formula = Formula.of(expr, case.variables)
-        delivered = deviation(formula, formula.constants, case.ground, tolerance=EXACT, clock=case.clock)
-        strict = _match(case, formula, _allowance(formula, standard_errors))
+        formula = Formula.of(expr, variables)
+        delivered = deviation(formula, formula.constants, survey.wide, EXACT, clock)
+        strict = match(formula, _allowance(formula.constants, standard_errors), survey, clock)
         if not strict.flaw and delivered < EXACT:
             return Verdict("exact", "identical as delivered", delivered)
         if not strict.flaw:
             reason = f"identical once its constants move by at most {strict.moved:.2g} of their size"
             return Verdict("symbolic", reason, strict.deviation, strict.moved)
-
-    terms = sp.Add.make_args(_expanded(expr))
-    kept = [t for t, size in zip(terms, _sizes_of(case, terms), strict=True) if not size <= SMALL_TERM]
-    rest = sp.Add(*kept)
-    if not _excess(case, rest):
-        formula = Formula.of(rest, case.variables)
-        rough = _match(case, formula, PAPER_ALLOWANCE * np.abs(formula.constants))
+    for rest in dict.fromkeys([_without_small_terms(expr, survey, variables), expr]):
+        if _excess(rest, most_nodes):
+            continue
+        formula = Formula.of(rest, variables)
+        rough = match(formula, PAPER_ALLOWANCE * np.abs(formula.constants), survey, clock)
         if not rough.flaw:
             reason = (
-                f"{strict.flaw}; identical once {len(terms) - len(kept)} small terms are dropped and its "
-                f"constants move by at most {rough.moved:.2g} of their size"
+                f"{strict.flaw}; identical once its small terms are dropped and its constants move by "
+                f"at most {rough.moved:.2g} of their size"
             )
             return Verdict("paper", reason, rough.deviation, rough.moved)
     return Verdict("wrong", strict.flaw, strict.deviation, strict.moved)
 
 
-def _match(case: _Case, formula: Formula, allowance: np.ndarray) -> _Match:
-    best, constants = math.inf, formula.constants
-    for witness in _witnesses(case, formula, allowance):
-        found = deviation(formula, witness, case.ground, tolerance=IDENTICAL, clock=case.clock)
-        if found < best:
-            best, constants = found, witness
-        if best < 1e-3 * EXACT:
-            break
-    change = np.abs(constants - formula.constants)
-    with np.errstate(divide="ignore"):
-        moved = float(np.max(change[change > 0] / np.abs(formula.constants[change > 0]), initial=0.0))
-    if not best < IDENTICAL:
-        return _Match(f"deviates by {best:.2g}, its constants moved as far as allowed", best, moved)
-    if not _holds_afar(case, formula, constants):
-        return _Match("a limit that is close on the box, but not the same function", best, moved)
-    return _Match("", best, moved)
+def _allowance(constants: np.ndarray, standard_errors: Sequence[float | None] | None) -> np.ndarray:
+    clean = CLEAN_ALLOWANCE * np.abs(constants)
+    if standard_errors is None:
+        return clean
+    noisy = STANDARD_ERRORS * np.array([math.nan if e is None else e for e in standard_errors], float)
+    return np.where(np.isfinite(noisy), noisy, clean)
 
 
-def _witnesses(case: _Case, formula: Formula, allowance: np.ndarray) -> Iterator[np.ndarray]:
-    """Constants within the allowance that may make the formula the truth; one set that does is proof."""
-    if not (allowance > 0).any():
-        yield formula.constants
-        return
-    # On the training box first: there a wrong frequency is still less than a period out of step.
-    near = _moved(formula, formula.constants, allowance, case.ground.in_training_box, case.clock)
-    for constants in (near, _moved(formula, near, allowance, case.ground, case.clock)):
-        yield constants
-        # An exponent of 2.0000000001 has no value at negative x; 2 has.
-        rounded = np.array([float(f"{c:.9g}") for c in constants])
-        yield np.clip(rounded, formula.constants - allowance, formula.constants + allowance)
-    yield formula.constants
+def _without_small_terms(expr: sp.Expr, survey: Survey, variables: Sequence[str]) -> sp.Expr:
+    """The expanded form without the terms that are below 2 % of the output's range on the training box."""
+    small = SMALL_TERM * np.ptp(survey.near.values)
+    terms = sp.Add.make_args(_expanded(expr))
+    sizes = [np.abs(Formula.of(t, variables)(survey.near.points)).max() for t in terms]
+    return sp.Add(*(t for t, size in zip(terms, sizes, strict=True) if not size <= small))
 
 
-def _moved(
-    formula: Formula, start: np.ndarray, allowance: np.ndarray, ground: Ground, clock: Clock
-) -> np.ndarray:
-    """Least squares over the constants, none farther than its allowance from where it was delivered."""
-    from scipy.optimize import least_squares
-
-    free = allowance > 0
-    step = 1e-3
-
-    def constants(u: np.ndarray) -> np.ndarray:
-        shape = (-1,) + (1,) * (u.ndim - 1)
-        moved = np.repeat(formula.constants.reshape(shape), u[0].size, axis=-1).reshape(-1, *u.shape[1:])
-        moved[free] += allowance[free].reshape(shape) * u
-        return moved
-
-    with np.errstate(all="ignore"):
-        seen = ground.some(np.isfinite(formula(ground.points, start) / ground.scale))
-    if len(seen) == 0:
-        return start
-
-    def residual(u: np.ndarray) -> np.ndarray:
-        clock.check()
-        with np.errstate(all="ignore"):
-            difference = (formula(seen.points, constants(u)) - seen.values) / seen.scale
-        return np.nan_to_num(difference, nan=1e6, posinf=1e6, neginf=-1e6)
-
-    def slope(u: np.ndarray) -> np.ndarray:
-        clock.check()
-        nudges = step * np.concatenate([np.eye(len(u)), -np.eye(len(u))], axis=1)
-        with np.errstate(all="ignore"):
-            values = formula(seen.points[:, None, :], constants(u[:, None] + nudges)[:, :, None])
-            central = (values[: len(u)] - values[len(u) :]) / (2 * step * seen.scale)
-        return np.nan_to_num(central, nan=0.0, posinf=0.0, neginf=0.0).T
-
-    u = np.clip((start[free] - formula.constants[free]) / allowance[free], -1.0, 1.0)
-    found = least_squares(
-        residual, u, slope, bounds=(-1.0, 1.0), ftol=1e-9, xtol=1e-15, gtol=None, max_nfev=100
-    )
-    return constants(found.x)
+def _excess(expr: sp.Expr, most_nodes: int) -> str:
+    nodes = _nodes(expr)
+    if nodes > most_nodes:
+        nodes = min(nodes, _nodes(_expanded(expr)))
+    return f"{nodes} nodes, where twice the truth's and 8 are {most_nodes}" if nodes > most_nodes else ""
 
 
-def _holds_afar(case: _Case, formula: Formula, constants: np.ndarray) -> bool:
-    if case.afar is None:
-        return True
-    if _deviation_afar(case, formula, constants) < IDENTICAL_AFAR:
-        return True
-    # Terms that are nothing on the box may be the dust of a fit and still grow without bound outside it.
-    names = [a.name for a in formula.arguments]
-    terms = sp.Add.make_args(formula.with_constants(constants))
-    clean = Formula.of(
-        sp.Add(*(t for t in terms if not _is_dust(Formula.of(t, names), case.ground))), names
-    )
-    return _deviation_afar(case, clean, clean.constants) < IDENTICAL_AFAR
+def _nodes(expr: sp.Expr) -> int:
+    return sum(1 for _ in sp.preorder_traversal(expr))
 
 
-def _deviation_afar(case: _Case, formula: Formula, constants: np.ndarray) -> float:
-    assert case.afar is not None
-    return deviation(formula, constants, case.afar, tolerance=IDENTICAL_AFAR, clock=case.clock)
+def _expanded(expr: sp.Expr) -> sp.Expr:
+    """The expression multiplied out, or as it is where that would make too many terms."""
+    worst = max(_terms(node) for node in sp.preorder_traversal(expr))
+    return sp.expand(expr) if worst <= MOST_TERMS else expr
+
+
+def _terms(expr: sp.Expr) -> int:
+    """How many terms an expression has when multiplied out; what stands inside functions counts as one."""
+    if expr.is_Add:
+        return sum(_terms(a) for a in expr.args)
+    if expr.is_Mul:
+        return math.prod(_terms(a) for a in expr.args)
+    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+        base = _terms(expr.base)
+        return math.comb(base + int(expr.exp) - 1, base - 1) if base > 1 else 1
+    return 1

@@ -19,6 +19,11 @@ CELLS = 8_000_000
 EXACT = 1e-20
 
 
+def never() -> bool:
+    """The stop condition that never holds."""
+    return False
+
+
 @dataclass(frozen=True)
 class Problem:
     """The data of a fit, feature-major: inputs `(in, rows)`, targets `(out, rows)`, row weights or none."""
@@ -102,6 +107,7 @@ def levenberg_marquardt(
     project: bool = False,
     enough: float = 0.0,
     patience: float = 1e-7,
+    stop: Callable[[], bool] = never,
 ) -> tuple[Tensor, Tensor]:
     """Fits all members at once; returns their weights and mean squared errors.
 
@@ -109,6 +115,7 @@ def levenberg_marquardt(
     every member's error is below `enough` or no longer falls by a fraction `patience`. With `project`, the
     linear read-out is solved exactly at every step (variable projection): it is not damped, and follows
     the inner weights. A member that is not finite keeps its last finite weights and an infinite error.
+    The fit ends early when `stop()` says so.
     """
     linear = population.readout() if project else None
     damping = theta.new_full((population.members,), 1e-2)
@@ -122,6 +129,8 @@ def levenberg_marquardt(
     )
     state = state.where(fine, blank)
     for step in range(steps):
+        if stop():
+            break
         coefficient = torch.zeros_like(theta) if penalty is None else penalty(theta, step)
         damped = damping[:, None].expand_as(theta)
         if linear is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from eqlearn.core.gates import BETA, GAMMA, ZETA, HardConcrete, counter_noise
-from eqlearn.discovery.least_squares import Problem, levenberg_marquardt
+from eqlearn.discovery.least_squares import Problem, levenberg_marquardt, never
 from eqlearn.discovery.population import Population
 
 
@@ -27,14 +28,16 @@ class Half:
     width: tuple[float, float] = (0.5, 1e-2)
     drop: float = 1e-2
 
-    def __call__(self, population: Population, theta: Tensor, problem: Problem, seed: int) -> Tensor:
+    def __call__(
+        self, population: Population, theta: Tensor, problem: Problem, *, seed: int, stop: Callable[[], bool] = never
+    ) -> Tensor:
         """The weights that are left, `(members, weights)`, with zeros where one was dropped."""
         theta, _ = levenberg_marquardt(
-            population, theta, problem, steps=self.warm_steps, guarded=True,
+            population, theta, problem, steps=self.warm_steps, guarded=True, stop=stop,
             penalty=lambda w, step: torch.full_like(w, self.ridge),
         )  # fmt: skip
         theta, _ = levenberg_marquardt(
-            population, theta, problem, steps=self.steps, penalty=self._coefficient, guarded=True
+            population, theta, problem, steps=self.steps, penalty=self._coefficient, guarded=True, stop=stop
         )
         return torch.where(theta.abs() > self.drop, theta, 0.0)
 
@@ -60,7 +63,9 @@ class HardConcreteL0:
     gate_lr: float = 4e-2
     rows: int = 256
 
-    def __call__(self, population: Population, theta: Tensor, problem: Problem, seed: int) -> Tensor:
+    def __call__(
+        self, population: Population, theta: Tensor, problem: Problem, *, seed: int, stop: Callable[[], bool] = never
+    ) -> Tensor:
         """The weights that are left, `(members, weights)`, with zeros where a gate has closed."""
         x, y = problem.x[:, : self.rows].float(), problem.y[:, : self.rows].float()
         weight = theta.float().requires_grad_()
@@ -72,6 +77,8 @@ class HardConcreteL0:
         alive = ~population.padding
         best = theta.clone()
         for step in range(self.steps):
+            if stop():
+                break
             u = counter_noise(seeds, torch.tensor(step), theta.shape[1]).float().clamp(1e-6, 1 - 1e-6)
             noise = torch.log(u) - torch.log1p(-u)
             gate = HardConcrete.stretch(torch.sigmoid((noise + log_alpha) / BETA))

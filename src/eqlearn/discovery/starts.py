@@ -28,29 +28,44 @@ def angular_frequency(primitive: Primitive) -> float | None:
 
 
 @dataclass(frozen=True)
+class Waves:
+    """Sines and cosines of each input at a range of frequencies, ready to be compared with any target."""
+
+    x: np.ndarray  # (in, rows)
+    frequencies: np.ndarray
+    projectors: np.ndarray  # (in, frequencies, 2, rows): orthonormal, free of constant, slope and bend
+
+    @staticmethod
+    def of(x: np.ndarray, most: int = 400) -> Waves:
+        """From feature-major inputs `(in, rows)` of size about 1; the first `most` rows suffice."""
+        x = x[:, :most]
+        frequencies = np.geomspace(0.5, 40.0, 60)
+        projectors = np.empty((len(x), len(frequencies), 2, x.shape[1]))
+        for i, column in enumerate(x):
+            smooth = np.linalg.qr(np.stack([np.ones_like(column), column, column**2], axis=1))[0]
+            angles = frequencies[:, None] * column
+            waves = np.stack([np.sin(angles), np.cos(angles)], axis=2)  # (frequencies, rows, 2)
+            waves -= smooth @ (smooth.T @ waves)
+            gram = np.einsum("frw,frv->fwv", waves, waves) + 1e-6 * x.shape[1] * np.eye(2)
+            root = np.linalg.inv(np.linalg.cholesky(gram))
+            projectors[i] = np.einsum("fwv,frv->fwr", root, waves)
+        return Waves(x, frequencies, projectors)
+
+    def spectrum(self, y: np.ndarray) -> Spectrum:
+        """Of targets `(out, rows)`, rows in the same order."""
+        power = np.square(self.projectors @ y[:, : self.x.shape[1]].T).sum(axis=(2, 3))
+        sharp = power**2
+        total = sharp.sum()
+        chances = sharp / total if np.isfinite(total) and total > 0 else np.full(sharp.shape, 1 / sharp.size)
+        return Spectrum(self.frequencies, chances)
+
+
+@dataclass(frozen=True)
 class Spectrum:
-    """How strongly the target oscillates along each input: angular frequencies and their chances."""
+    """How strongly a target oscillates along each input: angular frequencies and their chances."""
 
     frequencies: np.ndarray
     chances: np.ndarray  # (in, frequencies), the whole sums to 1
-
-    @staticmethod
-    def of(x: np.ndarray, y: np.ndarray, most: int = 512) -> Spectrum:
-        """From feature-major inputs `(in, rows)` of size about 1 and targets `(out, rows)`."""
-        x, y = x[:, :most], y[:, :most].T
-        frequencies = np.geomspace(0.5, 40.0, 60)
-        power = np.empty((len(x), len(frequencies)))
-        for i, column in enumerate(x):
-            smooth = np.stack([np.ones_like(column), column, column**2], axis=1)
-            residual = y - smooth @ np.linalg.lstsq(smooth, y, rcond=None)[0]
-            angles = frequencies[:, None] * column  # (frequencies, rows)
-            waves = np.stack([np.sin(angles), np.cos(angles)], axis=2)
-            waves -= waves.mean(axis=1, keepdims=True)
-            seen = np.einsum("frw,ro->fwo", waves, residual)
-            gram = np.einsum("frw,frv->fwv", waves, waves) + 1e-9 * len(column) * np.eye(2)
-            power[i] = np.einsum("fwo,fwo->f", seen, np.linalg.solve(gram, seen))
-        sharp = power**2 + 1e-30
-        return Spectrum(frequencies, sharp / sharp.sum())
 
     def draw(self, rng: np.random.Generator) -> tuple[int, float]:
         """An input and an angular frequency."""
@@ -66,28 +81,27 @@ class Start:
     weights: list[Tensor]
 
 
-def random_start(structure: Structure, spectrum: Spectrum | None, rng: np.random.Generator) -> Start:
+def random_start(structure: Structure, spectrum: Spectrum, rng: np.random.Generator) -> Start:
     """Normal weights, narrower where many meet; most periodic units of the first layer start at a
     frequency of the data along one input."""
     weights = []
     for rows, columns in structure.shapes():
         weights.append(torch.as_tensor(rng.normal(size=(rows, columns)) * 0.5 / columns**0.25))
-    if spectrum is not None:
-        units = structure.layers[0]
-        for primitive, rows_ in zip(units, argument_rows(units), strict=True):
-            rate = angular_frequency(primitive)
-            if rate is not None and rng.random() < 0.7:
-                column, frequency = spectrum.draw(rng)
-                row = rng.normal(size=weights[0].shape[1]) * 0.02
-                row[column] = frequency / rate
-                if structure.bias:
-                    row[-1] = rng.uniform(-np.pi, np.pi) / rate
-                weights[0][rows_[0]] = torch.as_tensor(row)
+    units = structure.layers[0]
+    for primitive, rows_ in zip(units, argument_rows(units), strict=True):
+        rate = angular_frequency(primitive)
+        if rate is not None and rng.random() < 0.7:
+            column, frequency = spectrum.draw(rng)
+            row = rng.normal(size=weights[0].shape[1]) * 0.02
+            row[column] = frequency / rate
+            if structure.bias:
+                row[-1] = rng.uniform(-np.pi, np.pi) / rate
+            weights[0][rows_[0]] = torch.as_tensor(row)
     return Start(structure, weights)
 
 
 def grown_start(
-    parent: Fit, level: Level, vocabulary: Vocabulary, spectrum: Spectrum | None, rng: np.random.Generator
+    parent: Fit, level: Level, vocabulary: Vocabulary, spectrum: Spectrum, rng: np.random.Generator
 ) -> Start:
     """The parent's units, with its weights a little moved, beside fresh random units."""
     old = parent.population.structures[0]

@@ -107,15 +107,16 @@ class Training:
     def _advance(self, phase: Phase, step: int) -> tuple[Tensor, Tensor | None]:
         """One step; returns the loss, and the penalty where it has a weight."""
         members, weight, penalty = self.members, phase.penalty_at(step), None
-        fit = self.loss(self.model, phase)
-        if fit.shape != members.alive.shape:
-            raise InvalidArgument(_wrong_shape(fit, members.count))
-        objective = fit.sum() if members.all_alive else fit[members.alive].sum()
-        if weight > 0:
-            penalty = sparsity(self.model, self.penalty)
-            objective = objective + weight * penalty.sum()
         self.optimiser.zero_grad()
-        objective.backward()
+        with members.understudied():
+            fit = self.loss(self.model, phase)
+            if fit.shape != members.alive.shape:
+                raise InvalidArgument(_wrong_shape(fit, members.count))
+            objective = fit.sum() if members.all_alive else fit[members.alive].sum()
+            if weight > 0:
+                penalty = sparsity(self.model, self.penalty)
+                objective = objective + weight * penalty.sum()
+            objective.backward()
         if failed := members.guard_(fit, phase.clip):
             self.failures += tuple(Failure(member, phase.name, step) for member in failed)
             if not bool(members.alive.any()):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -47,8 +49,8 @@ class Members:
     """Watches over the gradients of one run: no member's accident reaches another.
 
     A member fails when its loss or its gradient's norm is not finite. It goes back to the last parameters
-    that had finite ones, and stays there. Parameters shared by all members, such as an encoder's, sit out a
-    step that a failed member has spoilt; with one model everything is shared, and a failure ends the run.
+    that had finite ones, and stays there. Parameters shared by all members, such as an encoder's, sit out the
+    step at which a member fails; with one model everything is shared, and a failure ends the run.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -70,6 +72,25 @@ class Members:
         for member in members:
             self.alive[... if member is None else member] = False
         self.all_alive = bool(self.alive.all())
+
+    @contextmanager
+    def understudied(self) -> Iterator[None]:
+        """Lets a healthy member's parameters stand in for those of failed ones, inside the block.
+
+        A failed member has no say in the objective, but zero times NaN is NaN: its place must be finite for
+        the gradient of what all share to be so.
+        """
+        if self.all_alive or not self.shared:
+            yield
+            return
+        donor = int(self.alive.nonzero()[0])
+        with torch.no_grad():
+            for p in self.owned:
+                p[~self.alive] = p[donor].clone()
+        try:
+            yield
+        finally:
+            self.hold_()
 
     @torch.no_grad()
     def guard_(self, loss: Tensor, clip: float | None) -> list[int | None]:
@@ -117,7 +138,7 @@ class Members:
 
     @torch.no_grad()
     def hold_(self) -> None:
-        """Undoes what momentum did to the failed members."""
+        """Puts the failed members back to where they stopped."""
         if not self.all_alive:
             self._put_back_(~self.alive)
 

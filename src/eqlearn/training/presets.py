@@ -42,7 +42,7 @@ class GatedL0:
 class Preset:
     """Everything that decides a symbolic-regression run, but for data and seeds.
 
-    `gates` says which layers have hard-concrete gates; their log α start with the spread `gate_spread`.
+    `gates` says which layers have hard-concrete gates.
     """
 
     name: str
@@ -51,31 +51,26 @@ class Preset:
     penalty: Penalty
     schedule: Schedule
     gates: Literal["none", "hidden", "all"] = "none"
-    gate_spread: float = 0.01
     hidden_layers: int = 2
     optimiser: OptimiserFactory = RMSPropTF1
 
     def build(self, in_features: int, out_features: int, seeds: Sequence[int]) -> EQL:
         """The untrained population, one member for each seed; a seed's start depends on nothing else."""
+        if not seeds:
+            raise InvalidArgument("`seeds` is empty; give one number for each member")
         network = EQL(
             in_features, out_features, self.primitives, self.hidden_layers,
             members=len(seeds), gates=self.gates != "none", init=self.init, seed=list(seeds),
         )  # fmt: skip
         if self.gates == "hidden":
             network.readout.gate = None
-        # The weights' own draws must not be repeated, hence another stream of each seed.
-        generators = [torch.Generator().manual_seed(seed ^ 0x5EED) for seed in seeds]
-        with torch.no_grad():
-            for layer in sparse_layers(network):
-                if layer.gate is not None:
-                    for log_alpha, generator in zip(layer.gate.log_alpha, generators, strict=True):
-                        log_alpha.add_(self.gate_spread * torch.randn(log_alpha.shape, generator=generator))
         return network
 
 
 # Numbers in brackets are rows of "the paper's text and the authors' code" in docs/paper.md. What the paper
 # does not give is taken from the released TensorFlow code: the optimiser's details [12] and the spread of
-# the first weights [20] everywhere, threshold [15] and L0's λ [9] in the schedules, log α [10].
+# the first weights [20]; in the schedules, the threshold [15] and L0's λ [9]. The gates' constants [10] are
+# the same in both, and in `EQL`.
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (

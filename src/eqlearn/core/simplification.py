@@ -1,0 +1,211 @@
+"""Shorter forms of a formula, in bounded time: the work is limited by the number of parts, never by a clock.
+
+SymPy's own `simplify` may take for ever on fitted constants. The rules here are few and cheap, act on each
+distinct part once, and give the same answer on every machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from eqlearn.core.expressions import complexity, fitted, parts, same
+from eqlearn.core.program import lower
+
+_MAX_PARTS = 20_000  # beyond, a formula is left as it is
+_MAX_SMALL = 60  # nodes of a part that is also tried expanded and factored
+_MAX_TERMS = 40  # terms an expansion may have
+_PASSES = 4
+
+
+def simplified(expr: sp.Expr) -> Any:
+    """The shortest form found: constants merged, powers of logarithms read as powers, small parts expanded
+    or factored where that makes them shorter.
+
+    Values stay the same to rounding wherever `expr` is defined; this is checked on points near 0, 1 and 10,
+    and a form that fails the check is not used. Where a root or logarithm cancels, the shorter form may be
+    defined on a larger domain: exp(1.5*log(x)) reads x**1.5.
+    """
+    if len(parts(expr)) > _MAX_PARTS:
+        return expr
+    shorter = expr
+    for _ in range(_PASSES):
+        before, shorter = shorter, _one_pass(shorter)
+        if shorter == before:
+            break
+    return shorter if _faithful(shorter, expr) else expr
+
+
+def _one_pass(expr: sp.Expr) -> Any:
+    new: dict[sp.Expr, sp.Expr] = {}
+    for node in parts(expr):
+        args = [new[a] for a in node.args]
+        new[node] = _tidy(node if same(args, node.args) else node.func(*args))
+    return new[expr]
+
+
+def _tidy(node: sp.Expr) -> sp.Expr:
+    if isinstance(node, sp.Add):
+        node = sp.Add(*_merge_numbers(node))
+    elif isinstance(node, sp.Mul):
+        node = _tidy_product(node)
+    elif isinstance(node, sp.Pow):
+        node = _tidy_power(node.base, node.exp)
+    elif isinstance(node, sp.exp):
+        node = sp.Mul(*(_exp_of_term(t) for t in sp.Add.make_args(node.args[0])))
+    elif isinstance(node, sp.log):
+        node = _tidy_log(node)
+    return _shortest(node) if isinstance(node, (sp.Add, sp.Mul)) else node
+
+
+def _merge_numbers(node: sp.Expr) -> list[sp.Expr]:
+    """The arguments of a sum or product with its numbers merged into one, if one of them is fitted."""
+    numbers = [a for a in node.args if a.is_number]
+    if len(numbers) < 2 or not any(a.has(sp.Float) for a in numbers):
+        return list(node.args)
+    merged = node.func(*numbers).evalf(17)
+    return [merged, *(a for a in node.args if not a.is_number)]
+
+
+def _tidy_product(node: sp.Expr) -> sp.Expr:
+    factors, numbers, exponents = [], [], []
+    for factor in node.args:
+        base, exponent = (factor.base, factor.exp) if isinstance(factor, sp.Pow) else (factor, sp.S.One)
+        if isinstance(base, sp.Add) and exponent.is_Integer:
+            content, base = _content(base)
+            numbers.append(content**exponent)
+            factors.append(base**exponent)
+        elif isinstance(factor, sp.exp):
+            exponents.append(factor.args[0])
+        else:
+            factors.append(factor)
+    product = sp.Mul(*numbers, *factors, sp.exp(sp.Add(*exponents)))
+    if not isinstance(product, sp.Mul):
+        return product
+    merged = _merge_numbers(product)
+    return sp.Mul(*(_unit(a) if isinstance(a, sp.Float) else a for a in merged))
+
+
+def _unit(number: sp.Float) -> sp.Expr:
+    """A factor of exactly one is no constant."""
+    return sp.Integer(number) if abs(number) == fitted(1.0) else number
+
+
+def _content(add: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """A sum of fitted terms as a number times a sum with one constant fewer: 2.5*x + 5.0 is 2.5*(x + 2.0)."""
+    terms = [t.as_coeff_Mul() for t in add.args]
+    if not all(isinstance(c, sp.Float) for c, _ in terms):
+        return sp.S.One, add
+    # The commonest size, so that most terms lose their constant; else the largest one of a variable term.
+    common = Counter(abs(c) for c, _ in terms)
+    pivot = max((c for c, rest in terms if rest != 1), key=lambda c: (common[abs(c)], abs(c)))
+    return pivot, sp.Add(*(_unit(fitted(float(c / pivot))) * rest for c, rest in terms))
+
+
+def _tidy_power(base: sp.Expr, exponent: sp.Expr) -> sp.Expr:
+    if isinstance(base, sp.Float) and base > 0 and not exponent.is_number:
+        return sp.exp(exponent * sp.log(base))
+    if isinstance(exponent, sp.Float) and abs(exponent) <= 10 and float(exponent).is_integer():
+        exponent = sp.Integer(exponent)
+    if not exponent.is_number:
+        return base**exponent
+    if isinstance(base, sp.Add):
+        content, rest = _content(base)
+        if not exponent.is_Integer and content.is_negative:
+            content, rest = -content, -rest
+        return content**exponent * rest**exponent
+    positive = [] if exponent.is_Integer else [f for f in sp.Mul.make_args(base) if _is_positive(f)]
+    rest = sp.Mul(*(f for f in sp.Mul.make_args(base) if f not in positive))
+    return sp.Mul(*(_powers(f, exponent) for f in positive), rest**exponent)
+
+
+def _is_positive(factor: sp.Expr) -> bool:
+    """Whether a factor is positive wherever it is defined: an exponential, or a power with a fraction."""
+    return isinstance(factor, sp.exp) or (isinstance(factor, sp.Pow) and _is_fraction(factor.exp))
+
+
+def _is_fraction(number: sp.Expr) -> bool:
+    if isinstance(number, sp.Float):
+        return not float(number).is_integer()
+    return bool(number.is_Rational and not number.is_Integer)
+
+
+def _powers(factor: sp.Expr, exponent: sp.Expr) -> sp.Expr:
+    if isinstance(factor, sp.exp):
+        return sp.exp(factor.args[0] * exponent)
+    return factor.base ** (factor.exp * exponent)
+
+
+def _exp_of_term(term: sp.Expr) -> sp.Expr:
+    """exp of one term of a sum; exp(a*log(b)) reads b**a."""
+    logs = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.log)]
+    if len(logs) != 1:
+        return sp.exp(term)
+    return logs[0].args[0] ** sp.Mul(*(f for f in sp.Mul.make_args(term) if f is not logs[0]))
+
+
+def _tidy_log(node: sp.Expr) -> sp.Expr:
+    """log of a product: what is positive wherever it is defined comes out."""
+    terms, rest = [], []
+    for factor in sp.Mul.make_args(node.args[0]):
+        if isinstance(factor, sp.exp):
+            terms.append(factor.args[0])
+        elif isinstance(factor, sp.Float) and factor > 0:
+            terms.append(sp.log(factor))
+        elif isinstance(factor, sp.Pow) and _is_fraction(factor.exp):
+            terms.append(factor.exp * sp.log(factor.base))
+        else:
+            rest.append(factor)
+    if len(rest) == 1 and isinstance(rest[0], sp.Pow) and rest[0].exp.is_odd:
+        return sp.Add(*terms, rest[0].exp * sp.log(rest[0].base))
+    return sp.Add(*terms, sp.log(sp.Mul(*rest)))
+
+
+def _shortest(node: sp.Expr) -> sp.Expr:
+    """The shortest of a small part as it is, expanded, and with common factors taken out."""
+    small = list(itertools.islice(sp.preorder_traversal(node), 2 * _MAX_SMALL + 1))
+    if len(small) > 2 * _MAX_SMALL or not any(isinstance(a, sp.Add) for a in small):
+        return node
+    forms = [node]
+    if _terms(node) <= _MAX_TERMS:
+        forms.append(sp.expand(node, log=False, power_base=False, power_exp=False, trig=False))
+    if isinstance(node, sp.Add):
+        forms.append(sp.factor_terms(node))
+        if not node.has(sp.Float) and node.is_polynomial() and _terms(node) <= _MAX_TERMS:
+            forms.append(sp.factor(node))
+    return min((form.func(*form.args) if form.args else form for form in forms), key=complexity)
+
+
+def _terms(node: sp.Expr) -> float:
+    """How many terms the expansion of a part may have, at most."""
+    counts = [_terms(a) for a in node.args]
+    if isinstance(node, sp.Add):
+        return sum(counts)
+    if isinstance(node, sp.Mul):
+        return math.prod(counts)
+    if isinstance(node, sp.Pow) and node.exp.is_Integer and node.exp > 0:
+        power = int(node.exp)
+        return math.comb(int(counts[0]) + power - 1, power) if counts[0] * power <= 100 else math.inf
+    return max(counts, default=1)
+
+
+def _faithful(form: sp.Expr, original: sp.Expr) -> bool:
+    """Whether two forms have the same values, to rounding, at fixed points near 0, 1 and 10."""
+    symbols = sorted(original.free_symbols, key=lambda s: s.name)
+    generator = np.random.default_rng(0)
+    points = generator.uniform(-1, 1, size=(len(symbols), 96)) * np.repeat([1.0, 3.0, 10.0], 32)
+    points[:, ::2] = np.abs(points[:, ::2])
+    with np.errstate(all="ignore"):
+        expected = np.broadcast_to(lower(original, symbols).evaluate(points), (96,))
+        actual = np.broadcast_to(lower(form, symbols).evaluate(points), (96,))
+        finite = np.isfinite(expected)
+        if not finite.any():
+            return True
+        scale = np.abs(expected[finite]) + np.median(np.abs(expected[finite]))
+        return bool(np.all(np.abs(actual[finite] - expected[finite]) <= 1e-10 * scale))

@@ -1,0 +1,127 @@
+"""The constants of a formula, fitted to data in float64, with their covariance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import sympy as sp
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.expressions import split_constants
+
+
+@dataclass(frozen=True)
+class ConstantFit:
+    """Values of a formula's constants, their standard errors, and the root-mean-square error."""
+
+    values: np.ndarray
+    standard_errors: np.ndarray
+    error: float
+
+
+class Parametric:
+    """A formula as a function of its constants as well as its variables, with analytic slopes."""
+
+    def __init__(self, equation: Equation) -> None:
+        self.skeleton, self.parameters, values = split_constants(equation.expr)
+        self.start = np.array(values, dtype=np.float64)
+        self.variables = equation.variables
+        symbols = [*equation.symbols, *self.parameters]
+        slopes = [self.skeleton.diff(p) for p in self.parameters]
+        self._value = sp.lambdify(symbols, self.skeleton, "numpy", cse=True)
+        self._both = sp.lambdify(symbols, [self.skeleton, *slopes], "numpy", cse=True)
+
+    def value(self, columns: Sequence[np.ndarray], constants: np.ndarray) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(np.asarray(self._value(*columns, *constants), dtype=float), columns[0].shape)
+
+    def linearise(self, columns: Sequence[np.ndarray], constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values `(rows,)` and slopes `(rows, constants)`."""
+        with np.errstate(all="ignore"):
+            value, *slopes = self._both(*columns, *constants)
+        shape = columns[0].shape
+        stacked = [np.broadcast_to(np.asarray(s, dtype=float), shape) for s in slopes]
+        jacobian = np.stack(stacked, axis=1) if stacked else np.empty((*shape, 0))
+        return np.broadcast_to(np.asarray(value, dtype=float), shape), jacobian
+
+    def fit(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray | None = None,
+        *,
+        start: np.ndarray | None = None,
+        fixed: np.ndarray | None = None,
+        steps: int = 30,
+    ) -> ConstantFit:
+        """Levenberg-Marquardt from `start`; the `fixed` ones stay where they are, with error zero."""
+        columns = list(X.T)
+        root = None if weight is None else np.sqrt(weight / weight.mean())
+        c = (self.start if start is None else start).copy()
+        free = np.flatnonzero(~fixed) if fixed is not None else np.arange(len(c))
+        residual, jacobian = self._residual(columns, y, root, c, free)
+        loss, damping = _square(residual), 1e-6
+        for _ in range(steps if len(free) else 0):
+            if not math.isfinite(loss):
+                break
+            scale = np.sqrt((jacobian**2).sum(axis=0))
+            scale[~(scale > 0)] = 1.0
+            rows = np.vstack([jacobian / scale, math.sqrt(damping) * np.eye(len(free))])
+            right = np.concatenate([-residual, np.zeros(len(free))])
+            if not np.isfinite(rows).all():
+                break
+            move = np.linalg.lstsq(rows, right, rcond=None)[0] / scale
+            trial = c.copy()
+            trial[free] += move
+            after, slopes = self._residual(columns, y, root, trial, free)
+            new = _square(after)
+            if new < loss:
+                settled = loss - new <= 1e-14 * loss
+                c, residual, jacobian, loss = trial, after, slopes, new
+                damping = max(damping / 10, 1e-15)
+                if settled:
+                    break
+            else:
+                damping *= 10
+                if damping > 1e6 or np.all(np.abs(move) <= 1e-16 * np.abs(c[free])):
+                    break
+        errors = np.zeros(len(c))
+        errors[free] = _standard_errors(jacobian, loss, len(y))
+        return ConstantFit(c, errors, math.sqrt(loss / len(y)) if math.isfinite(loss) else math.inf)
+
+    def _residual(
+        self, columns: list[np.ndarray], y: np.ndarray, root: np.ndarray | None, c: np.ndarray, free: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        value, jacobian = self.linearise(columns, c)
+        residual, jacobian = value - y, jacobian[:, free]
+        return (residual, jacobian) if root is None else (residual * root, jacobian * root[:, None])
+
+    def equation(self, constants: Sequence[sp.Expr | float]) -> Equation:
+        """The formula with these constants, numbers or exact expressions."""
+        numbers = [c if isinstance(c, sp.Basic) else sp.Float(float(c), 17) for c in constants]
+        return Equation(self.skeleton.xreplace(dict(zip(self.parameters, numbers, strict=True))), self.variables)
+
+
+def _square(residual: np.ndarray) -> float:
+    total = float(residual @ residual)
+    return total if math.isfinite(total) else math.inf
+
+
+def _standard_errors(jacobian: np.ndarray, loss: float, rows: int) -> np.ndarray:
+    """From s²(JᵀJ)⁻¹; infinite for a constant that another can make up for."""
+    count = jacobian.shape[1]
+    scale = np.sqrt((jacobian**2).sum(axis=0))
+    if not count or not math.isfinite(loss) or not np.isfinite(scale).all():
+        return np.full(count, math.inf)
+    scale[scale == 0] = 1.0
+    _, singular, vectors = np.linalg.svd(jacobian / scale, full_matrices=False)
+    free = singular < 1e-9 * singular[0]
+    variance = loss / max(1, rows - count)
+    inverse = (vectors[~free] ** 2 / singular[~free, None] ** 2).sum(axis=0)
+    errors: np.ndarray = np.sqrt(variance * inverse) / scale
+    loose = (np.abs(vectors[free]) > 1e-3).any(axis=0)
+    errors[loose] = math.inf
+    return errors

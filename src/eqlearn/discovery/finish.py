@@ -1,0 +1,152 @@
+"""From a fitted network to a candidate: read, collapse redundant constants, snap, measure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import sympy as sp
+import torch
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.network import EQL
+from eqlearn.core.snapping import number_cost, snap_constant
+from eqlearn.discovery.constants import ConstantFit, Parametric
+from eqlearn.discovery.least_squares import Fit
+from eqlearn.discovery.scaling import Scaling
+from eqlearn.discovery.select import EXACT_ERROR, Candidate, Constant, description_length
+from eqlearn.discovery.table import Table
+
+
+@dataclass(frozen=True)
+class Finisher:
+    """Turns fits into candidates, all measured on the same data."""
+
+    scaling: Scaling
+    variables: tuple[str, ...]
+    training: Table
+    validation: Table | None = None
+    extrapolation: Table | None = None
+
+    def network(self, fit: Fit) -> EQL:
+        """The fitted network with its output in the user's units; its inputs are the scaled ones."""
+        theta = torch.where(fit.population.readout(), fit.theta * self.scaling.output, fit.theta)
+        return fit.population.network(0, theta)
+
+    def read(self, network: EQL) -> tuple[Equation, ...]:
+        """The network's equations in the user's variables."""
+        symbols = Equation(sp.S.Zero, self.variables).symbols
+        column = network.symbolic(self.scaling.symbolic(symbols))
+        return tuple(Equation(expression, self.variables).simplified() for expression in column)
+
+    def candidate(self, fit: Fit, number: int) -> Candidate | None:
+        """The candidate that a fit stands for; none if its formula is not finite on the data."""
+        network = self.network(fit)
+        read = self.read(network)
+        settled = [self._settle(equation, k) for k, equation in enumerate(read)]
+        if any(s is None for s in settled):
+            return None
+        equations, constants = zip(*(s for s in settled if s is not None), strict=True)
+        return self.measure(equations, constants, network, number)
+
+    def measure(
+        self,
+        equations: Sequence[Equation],
+        constants: Sequence[tuple[Constant, ...]],
+        network: EQL | None = None,
+        number: int = -1,
+    ) -> Candidate:
+        """The candidate with its errors and description length."""
+        error = self.error(equations, self.training)
+        symbols = len({type(node) for e in equations for node in sp.preorder_traversal(e.expr)} | set(self.variables))
+        costs = [cost for e in equations for cost in _number_costs(e.expr)]
+        return Candidate(
+            equations=tuple(equations),
+            training_error=error,
+            description_length=description_length(
+                self.training.rows * len(equations), error, sum(len(c) for c in constants), costs,
+                sum(e.complexity for e in equations), symbols,
+            ),
+            exact=error < EXACT_ERROR,
+            validation_error=self.error(equations, self.validation),
+            extrapolation_error=self.error(equations, self.extrapolation),
+            constants=tuple(constants),
+            network=network,
+            held_out_rows=0 if self.validation is None else self.validation.rows,
+            round=number,
+        )  # fmt: skip
+
+    def error(self, equations: Sequence[Equation], table: Table | None) -> float:
+        """Root-mean-square error over the training target's spread; NaN without data."""
+        if table is None:
+            return math.nan
+        residual = np.stack([e(table.X) for e in equations], axis=1) - table.y
+        weight = np.ones(table.rows) if table.weight is None else table.weight
+        square = float((residual**2).mean(axis=1) @ weight / weight.sum())
+        return math.sqrt(square) / self.scaling.output if math.isfinite(square) else math.inf
+
+    def _settle(self, equation: Equation, output: int) -> tuple[Equation, tuple[Constant, ...]] | None:
+        """Constants fitted, redundant ones collapsed, simple ones snapped."""
+        table = Table(self.training.X, self.training.y[:, output], self.training.weight)
+        for _ in range(6):
+            formula = Parametric(equation)
+            fit = formula.fit(table.X, table.y, table.weight)
+            if not math.isfinite(fit.error):
+                return None
+            loose = np.flatnonzero(np.isinf(fit.standard_errors))
+            if not len(loose):
+                break
+            equation = _collapse(formula, fit, loose)
+        else:
+            return None
+        snapped, fit = _snap(formula, fit, table, self.scaling.output)
+        final = formula.equation(snapped).simplified()
+        again = Parametric(final)
+        refit = again.fit(table.X, table.y, table.weight)
+        if refit.error > max(fit.error, EXACT_ERROR * self.scaling.output) * 1.001:
+            return None
+        constants = tuple(Constant(float(v), float(s)) for v, s in zip(refit.values, refit.standard_errors, strict=True))
+        return again.equation(list(refit.values)), constants
+
+
+def _collapse(formula: Parametric, fit: ConstantFit, loose: np.ndarray) -> Equation:
+    """Fixes one constant that others can make up for at the simplest value near it."""
+    index = int(loose[0])
+    value = float(fit.values[index])
+    simple = snap_constant(value, 0.5 * abs(value)) or sp.Integer(1)
+    numbers: list[sp.Expr | float] = [float(v) for v in fit.values]
+    numbers[index] = simple
+    return formula.equation(numbers).simplified()
+
+
+def _snap(
+    formula: Parametric, fit: ConstantFit, table: Table, spread: float
+) -> tuple[list[sp.Expr | float], ConstantFit]:
+    """Each constant in turn, the surest first, moved to a simple number within its error and the others
+    refitted; a move stays if the description gets no longer."""
+    values: list[sp.Expr | float] = [float(v) for v in fit.values]
+    fixed = np.zeros(len(values), dtype=bool)
+    price = 0.5 * math.log(table.rows) + math.log(2)
+    order = sorted(range(len(values)), key=lambda i: fit.standard_errors[i] / (abs(fit.values[i]) + 1e-300))
+    for i in order:
+        value = float(fit.values[i])
+        tolerance = max(3 * float(fit.standard_errors[i]), 1e-9 * abs(value))
+        simple = snap_constant(value, tolerance)
+        if simple is None:
+            continue
+        start, hold = fit.values.copy(), fixed.copy()
+        start[i], hold[i] = float(simple), True
+        trial = formula.fit(table.X, table.y, table.weight, start=start, fixed=hold)
+        floor = EXACT_ERROR * spread
+        rise = table.rows * (math.log(max(trial.error, floor)) - math.log(max(fit.error, floor)))
+        if rise + number_cost(simple) <= price:
+            values[i], fixed, fit = simple, hold, trial
+    numbers = [v if f else float(x) for v, f, x in zip(values, fixed, fit.values, strict=True)]
+    return numbers, fit
+
+
+def _number_costs(expr: sp.Expr) -> list[float]:
+    """What the integers, fractions and the like in a formula cost; the signs and 1 are free."""
+    return [number_cost(n) for n in sp.preorder_traversal(expr) if n.is_Rational and n not in (0, 1, -1)]

@@ -1,0 +1,245 @@
+"""The search itself: rounds of small networks, simplest first, until an exact fit, no progress, or the budget."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import joblib
+import torch
+
+from eqlearn.core.primitives import PrimitivesLike, parse_layers
+from eqlearn.discovery.archive import Archive
+from eqlearn.discovery.explore import Outcome, Round, explore
+from eqlearn.discovery.finish import Finisher
+from eqlearn.discovery.inversion import inversions
+from eqlearn.discovery.least_squares import Problem
+from eqlearn.discovery.plan import Menu
+from eqlearn.discovery.scaling import Scaling
+from eqlearn.discovery.select import Candidate, Rule, find_rule
+from eqlearn.discovery.sparsify import Half, HardConcreteL0
+from eqlearn.discovery.starts import Waves
+from eqlearn.discovery.structures import LEVELS, Level, Vocabulary
+from eqlearn.discovery.table import read_table, split_rows
+from eqlearn.errors import InvalidArgument, UnknownName
+
+# What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
+SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How hard and how wide the search looks; the defaults serve all problems.
+
+    `members` networks are solved together in a round. `rows` is how many rows the search itself sees (all
+    rows serve the last fit). `validation` is the fraction held out when there are at least `enough_rows`.
+    `patience` is how many rounds without a better description end a search in noisy data.
+    """
+
+    members: int = 16
+    rows: int = 512
+    validation: float = 0.2
+    enough_rows: int = 60
+    patience: int = 10
+    finalists: int = 4
+    levels: tuple[Level, ...] = LEVELS
+    half: Half = field(default_factory=Half)
+    l0: HardConcreteL0 = field(default_factory=HardConcreteL0)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a search has come, after each round."""
+
+    round: int
+    restarts: int
+    seconds: float
+    best: Candidate
+
+
+class Journal(Protocol):
+    """Remembers finished rounds, so that a search that was killed goes on where it was."""
+
+    def recall(self, number: int) -> Outcome | None: ...
+
+    def record(self, outcome: Outcome) -> None: ...
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search led to. `front` is the Pareto front, simplest first; `best` the chosen one of it.
+
+    `restarts` counts every network started, `failures` those that came to nothing, by reason; `ended` says
+    why the search stopped.
+    """
+
+    best: Candidate
+    front: tuple[Candidate, ...]
+    restarts: int
+    rounds: int
+    exact_restarts: int
+    failures: dict[str, int]
+    seconds: float
+    ended: str
+    variables: tuple[str, ...]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the chosen equation fits the training data to rounding error."""
+        return self.best.exact
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """A stop condition by the clock that can be sent to another process."""
+
+    at: float
+
+    def __call__(self) -> bool:
+        return time.time() > self.at
+
+
+def discover(
+    X: Any,
+    y: Any,
+    *,
+    primitives: PrimitivesLike = SCIENCE,
+    penalty: str = "half",
+    hidden_layers: int = 3,
+    seconds: float | None = None,
+    restarts: int | None = None,
+    seed: int = 0,
+    variables: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    extrapolation: tuple[Any, Any] | None = None,
+    select: str | Rule = "description",
+    n_jobs: int | None = None,
+    settings: Settings = Settings(),
+    progress: Callable[[Progress], None] | None = None,
+    journal: Journal | None = None,
+) -> Found:
+    """Finds equations for `y` in terms of the columns of `X`.
+
+    **Main arguments:** `X` `(rows, in)`, an array or a data frame whose columns name the variables; `y`
+    `(rows,)` or `(rows, out)`; `primitives`, one set for all layers; `penalty` "half" (L0.5, by re-weighted
+    least squares) or "l0" (hard-concrete gates); `hidden_layers`, the greatest depth; `seconds` and
+    `restarts`, the budget; `seed`.
+
+    **Other arguments:** `extrapolation`, data `(X, y)` outside the training range, measured and never used
+    for the search; `select`, a rule's name or a function; `n_jobs`, workers of the active joblib backend
+    (the same seed gives the same candidates whatever their number); `progress`, called after each round.
+
+    Ctrl-C ends the search and gives the best found so far.
+    """
+    began = time.time()
+    if penalty not in ("half", "l0"):
+        raise UnknownName(f"no search penalty named {penalty!r}; use 'half' or 'l0'")
+    for name, value in (("seconds", seconds), ("restarts", restarts)):
+        if value is not None and not value > 0:
+            raise InvalidArgument(f"`{name}` must be positive, got {value}")
+    rule = find_rule(select)
+    table, names = read_table(X, y, sample_weight, variables)
+    units = parse_layers(primitives, 1)[0]
+    vocabulary = Vocabulary.of([p for p in units if p.name != "pow"])
+    scaling = Scaling.of(table.X, table.y, logarithms=any(p.name == "pow" for p in units))
+    training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
+    outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
+    finisher = Finisher(scaling, names, training, validation, outside)
+    archive = Archive(finisher)
+    seen = split_rows(training, 1 - settings.rows / training.rows, settings.rows + 1, seed)[0]
+    weight = None if seen.weight is None else torch.as_tensor(seen.weight)
+    problem = Problem(scaling.features(seen.X), torch.as_tensor(seen.y.T / scaling.output), weight)
+    sparsifier = settings.half if penalty == "half" else settings.l0
+    menu = Menu(settings.levels, hidden_layers, inversions(vocabulary.unary, problem.y), settings.members, seed)
+    waves = Waves.of(problem.x.numpy())
+    deadline = Deadline(math.inf if seconds is None else began + 0.97 * seconds)
+
+    started, exact, rounds, ended = 0, 0, 0, ""
+    failures: Counter[str] = Counter()
+    try:
+        while not ended:
+            tasks = [menu.round(n, archive.parents) for n in range(rounds, rounds + menu.generation(rounds))]
+            for outcome in _run(tasks, problem, vocabulary, sparsifier, waves, settings, deadline, n_jobs, journal):
+                archive.add(outcome)
+                started, exact, rounds = started + outcome.started, exact + outcome.exact, rounds + 1
+                failures.update(outcome.failures)
+                if progress is not None:
+                    progress(Progress(rounds, started, time.time() - began, archive.best))
+                ended = _ended(archive, rounds, started, restarts, deadline, settings, menu)
+                if ended:
+                    break
+    except KeyboardInterrupt:
+        ended = "interrupted"
+    front = archive.front()
+    return Found(
+        best=rule(front), front=front, restarts=started, rounds=rounds, exact_restarts=exact,
+        failures=dict(failures), seconds=time.time() - began, ended=ended, variables=names,
+    )  # fmt: skip
+
+
+def _run(
+    tasks: list[Round],
+    problem: Problem,
+    vocabulary: Vocabulary,
+    sparsifier: Half | HardConcreteL0,
+    waves: Waves,
+    settings: Settings,
+    deadline: Deadline,
+    n_jobs: int | None,
+    journal: Journal | None,
+) -> Iterator[Outcome]:
+    """The rounds' outcomes in order; remembered ones are not run again."""
+    known = {t.number: journal.recall(t.number) if journal else None for t in tasks}
+    fresh = [t for t in tasks if known[t.number] is None]
+    jobs = (
+        joblib.delayed(_one)(t, problem, vocabulary, sparsifier, waves, settings.finalists, deadline)
+        for t in fresh
+    )
+    workers = 1 if len(fresh) < 2 else n_jobs
+    results = iter(joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)) if fresh else iter(())
+    for task in tasks:
+        outcome = known[task.number]
+        if outcome is None:
+            outcome = next(results)
+            if journal is not None and not deadline():
+                journal.record(outcome)
+        yield outcome
+
+
+def _one(
+    task: Round, problem: Problem, vocabulary: Vocabulary, sparsifier: Half | HardConcreteL0, waves: Waves,
+    finalists: int, deadline: Deadline,
+) -> Outcome:  # fmt: skip
+    with _one_thread():
+        return explore(task, problem, vocabulary, sparsifier, waves, finalists=finalists, stop=deadline)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Small tensors are fastest on one thread, and sums in one order give the same digits everywhere."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _ended(
+    archive: Archive, rounds: int, started: int, restarts: int | None, deadline: Deadline, settings: Settings, menu: Menu
+) -> str:
+    """Why the search is over, or nothing."""
+    if archive.complete:
+        return "exact"
+    if deadline():
+        return "out of time"
+    if restarts is not None and started >= restarts:
+        return "out of restarts"
+    if rounds >= menu.first_pass and archive.rounds_without_gain >= settings.patience:
+        return "no further gain"
+    return ""

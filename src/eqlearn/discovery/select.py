@@ -1,0 +1,136 @@
+"""Candidates and the choice among them: description length, the Pareto front, selection rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.network import EQL
+from eqlearn.errors import UnknownName
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A fitted constant of an equation, with its standard error."""
+
+    value: float
+    standard_error: float
+
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of a normal error."""
+        half = 1.959963984540054 * self.standard_error
+        return self.value - half, self.value + half
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One equation (or one per output) that a search found, with everything needed to choose it.
+
+    Errors are root-mean-square errors divided by the target's spread; NaN where there were no such data.
+    `description_length` is in nats, for the training data and the equation together.
+    """
+
+    equations: tuple[Equation, ...]
+    training_error: float
+    description_length: float
+    exact: bool
+    validation_error: float = math.nan
+    extrapolation_error: float = math.nan
+    constants: tuple[tuple[Constant, ...], ...] = ()
+    network: EQL | None = field(default=None, compare=False, repr=False)
+    held_out_rows: int = 0
+    round: int = -1
+
+    @property
+    def equation(self) -> Equation:
+        """The equation of the first output."""
+        return self.equations[0]
+
+    @property
+    def complexity(self) -> int:
+        return sum(equation.complexity for equation in self.equations)
+
+    def __str__(self) -> str:
+        return "; ".join(str(equation) for equation in self.equations)
+
+
+# An error below this fraction of the spread is rounding, not misfit: float64 resolves 1e-16, and evaluating
+# a formula costs a few digits.
+EXACT_ERROR = 1e-10
+
+
+def description_length(
+    rows: int, error: float, fitted: int, number_costs: Sequence[float], nodes: int, symbols: int
+) -> float:
+    """Nats to tell the data given the equation, and the equation.
+
+    `error` is relative to the spread, `fitted` counts constants known only by their fit, `number_costs` are
+    those of integers, fractions and the like, `nodes` and `symbols` the size and the alphabet of the formula.
+    """
+    data = rows * math.log(max(error, EXACT_ERROR))
+    constants = fitted * (0.5 * math.log(rows) + math.log(2)) + sum(number_costs)
+    return data + constants + nodes * math.log(max(symbols, 2))
+
+
+def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates that no simpler one matches in training error, simplest first."""
+    front: list[Candidate] = []
+    for candidate in sorted(candidates, key=lambda c: (c.complexity, c.training_error)):
+        if not front or candidate.training_error < front[-1].training_error * (1 - 1e-6) - 1e-15:
+            front.append(candidate)
+    return tuple(front)
+
+
+Rule: TypeAlias = Callable[[Sequence[Candidate]], Candidate]
+
+
+def best_description(front: Sequence[Candidate]) -> Candidate:
+    """The shortest description of data and equation together."""
+    return min(front, key=lambda c: (c.description_length, c.complexity))
+
+
+def most_accurate(front: Sequence[Candidate]) -> Candidate:
+    """The smallest validation error, or training error where nothing was held out."""
+    return min(front, key=lambda c: (_held_out(c), c.complexity))
+
+
+def simplest_within_one_error(front: Sequence[Candidate]) -> Candidate:
+    """The simplest whose held-out error is within one standard error of the most accurate one's."""
+    best = most_accurate(front)
+    # A root-mean-square over n residuals is known to a fraction 1/√(2n).
+    margin = 1 + 1 / math.sqrt(2 * best.held_out_rows) if best.held_out_rows else 1.05
+    return min(
+        (c for c in front if _held_out(c) <= margin * _held_out(best) + EXACT_ERROR),
+        key=lambda c: (c.complexity, _held_out(c)),
+    )
+
+
+def best_extrapolation(front: Sequence[Candidate]) -> Candidate:
+    """The smallest error outside the training range, where such data were given."""
+    measured = [c for c in front if not math.isnan(c.extrapolation_error)]
+    return min(measured, key=lambda c: (c.extrapolation_error, c.complexity)) if measured else best_description(front)
+
+
+def _held_out(candidate: Candidate) -> float:
+    error = candidate.validation_error
+    return candidate.training_error if math.isnan(error) else error
+
+
+RULES: dict[str, Rule] = {
+    "description": best_description,
+    "accuracy": most_accurate,
+    "simplest": simplest_within_one_error,
+    "extrapolation": best_extrapolation,
+}
+
+
+def find_rule(rule: str | Rule) -> Rule:
+    """The selection rule of that name, or the rule itself."""
+    if callable(rule):
+        return rule
+    if rule not in RULES:
+        raise UnknownName(f"no selection rule named {rule!r}; the known ones are {', '.join(RULES)}")
+    return RULES[rule]

@@ -1,0 +1,88 @@
+"""Data as the search takes them: checked, in float64, with names, split by a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eqlearn.errors import InvalidArgument, NotFinite
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows in the user's units: inputs `(rows, in)`, targets `(rows, out)`, weights or none."""
+
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray | None = None
+
+    @property
+    def rows(self) -> int:
+        return len(self.X)
+
+    def take(self, index: np.ndarray) -> Table:
+        return Table(self.X[index], self.y[index], None if self.weight is None else self.weight[index])
+
+
+def read_table(
+    X: Any, y: Any, sample_weight: Any = None, variables: Sequence[str] | None = None
+) -> tuple[Table, tuple[str, ...]]:
+    """The table and the names of its columns: given, a data frame's own, or x1, x2, ..."""
+    columns = getattr(X, "columns", None)
+    inputs = _matrix("X", X)
+    targets = _matrix("y", y)
+    if variables is not None:
+        names = tuple(str(v) for v in variables)
+    elif columns is not None:
+        names = tuple(str(c) for c in columns)
+    else:
+        names = ("x",) if inputs.shape[1] == 1 else tuple(f"x{i + 1}" for i in range(inputs.shape[1]))
+    if len(names) != inputs.shape[1]:
+        raise InvalidArgument(f"`variables` holds {len(names)} names for {inputs.shape[1]} columns of `X`")
+    if len(set(names)) < len(names):
+        twice = sorted({n for n in names if names.count(n) > 1})
+        raise InvalidArgument(f"`X` has several columns named {twice[0]!r}; rename them")
+    if len(inputs) != len(targets):
+        raise InvalidArgument(f"`X` holds {len(inputs)} rows and `y` {len(targets)}; they must be as many")
+    weight = None
+    if sample_weight is not None:
+        weight = _matrix("sample_weight", sample_weight)[:, 0]
+        if len(weight) != len(inputs) or (weight < 0).any() or not weight.any():
+            raise InvalidArgument("`sample_weight` must hold one number per row, none negative, not all zero")
+    for name, values in (("X", inputs), ("y", targets), ("sample_weight", weight)):
+        bad = 0 if values is None else int((~np.isfinite(values)).sum())
+        if bad:
+            where = _culprits(names, values) if name == "X" and values is not None else ""
+            raise NotFinite(f"`{name}` holds {bad} NaN or infinite value(s){where}; remove or fill those rows")
+    if inputs.shape[1] == 0 or len(inputs) == 0:
+        raise InvalidArgument(f"`X` has shape {inputs.shape}; there must be at least one row and one column")
+    return Table(inputs, targets, weight), names
+
+
+def _matrix(name: str, values: Any) -> np.ndarray:
+    try:
+        matrix = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"`{name}` must hold real numbers: {error}") from error
+    if matrix.ndim == 1:
+        matrix = matrix[:, None]
+    if matrix.ndim != 2:
+        raise InvalidArgument(f"`{name}` must have one or two axes, got shape {matrix.shape}")
+    return matrix
+
+
+def _culprits(names: Sequence[str], values: np.ndarray) -> str:
+    bad = [names[i] for i in np.flatnonzero((~np.isfinite(values)).any(axis=0))]
+    return f" in column(s) {', '.join(repr(n) for n in bad[:5])}"
+
+
+def split_rows(table: Table, fraction: float, enough: int, seed: int) -> tuple[Table, Table | None]:
+    """The table without a random `fraction` of its rows, and those rows; undivided below `enough` rows."""
+    count = int(fraction * table.rows)
+    if count < 1 or table.rows < enough:
+        return table, None
+    order = np.random.default_rng([seed, 1]).permutation(table.rows)
+    return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
