@@ -1,4 +1,4 @@
-"""The network is an ordinary module for state dicts, copies, dtypes, vmap, the compiler, several processes."""
+"""The network is an ordinary module: it can be copied, cast, mapped, compiled and spread over processes."""
 
 import copy
 import pickle

@@ -107,6 +107,30 @@ def test_a_failed_member_stays_where_its_loss_was_last_finite(optimiser):
         assert torch.equal(kept, expected)
 
 
+def test_a_failed_member_leaves_no_nan_in_the_optimiser():
+    training = train(
+        population(range(3)),
+        Spoilt(member=1, call=3),
+        [Phase(name="p", steps=6, lr=1e-2)],
+        optimiser=torch.optim.Adam,
+    )
+    list(training)
+
+    assert all(tensor.isfinite().all() for tensor in training.state().tensors.values())
+
+
+def test_a_member_that_fails_right_after_pruning_stays_pruned():
+    model = population(range(3))
+    schedule = [
+        Phase(name="first", steps=5, lr=1e-2, prune_below=0.3),
+        Phase(name="second", steps=5, lr=1e-2),
+    ]
+    list(train(model, Spoilt(member=1, call=5), schedule))
+
+    assert all((layer.raw[~layer.mask] == 0).all() for layer in model.linears)
+    assert any((~layer.mask[1]).any() for layer in model.linears)
+
+
 def test_a_failure_is_recorded_with_its_place():
     records = run(population(range(3)), Spoilt(member=1, call=9))
 

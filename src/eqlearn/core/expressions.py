@@ -148,7 +148,7 @@ def reading_order(expr: sp.Expr) -> Order:
             )
         order[node] = args
         degree[node] = 0 if node in numbers else _degree(node, degree)
-        skeleton[node] = _skeleton(node, [skeleton[a] for a in args])
+        skeleton[node] = _skeleton(node, [skeleton[a] for a in args if a not in numbers or node.is_Pow])
     return order
 
 
@@ -165,9 +165,11 @@ def _degree(node: sp.Expr, degree: Mapping[sp.Expr, int | None]) -> int | None:
 
 
 def _skeleton(node: sp.Expr, args: Sequence[str]) -> str:
-    if isinstance(node, sp.Float):
-        return "#"
-    text = f"{type(node).__name__}({','.join(args)})" if args else str(node)
+    """A text to sort by, in which the values of constants don't matter."""
+    if node.is_Atom:
+        return "#" if isinstance(node, sp.Float) else str(node)
+    mark = {sp.Add: "+", sp.Mul: "*", sp.Pow: "**"}.get(node.func)
+    text = f"{node.func.__name__}({','.join(args)})" if mark is None else mark.join(args)
     return text if len(text) < 200 else hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -199,14 +201,18 @@ def held_constant(holder: sp.Expr) -> Any:
     return holder if isinstance(holder, sp.Float) else next(a for a in holder.args if isinstance(a, sp.Float))
 
 
-def replace_constants(expr: sp.Expr, numbers: Mapping[sp.Expr, sp.Expr]) -> Any:
-    """The same formula with other numbers, given by holder; what is not given stays."""
-    new: dict[sp.Expr, sp.Expr] = {}
+def replace_constants(
+    expr: sp.Expr, numbers: Mapping[sp.Expr, sp.Expr], symbols: Mapping[sp.Symbol, sp.Expr] | None = None
+) -> Any:
+    """The same formula with other numbers, given by holder, and in other symbols; what is not given stays."""
+    if isinstance(expr, sp.Float):
+        return numbers.get(expr, expr)
+    new: dict[sp.Expr, sp.Expr] = dict(symbols or {})
     for node in parts(expr):
-        replace = node in numbers
-        args = [numbers[node] if replace and isinstance(a, sp.Float) else new[a] for a in node.args]
-        new[node] = node if same(args, node.args) else node.func(*args)
-    return numbers.get(expr, new[expr]) if isinstance(expr, sp.Float) else new[expr]
+        if node not in new:
+            args = [numbers.get(node, a) if isinstance(a, sp.Float) else new[a] for a in node.args]
+            new[node] = node if same(args, node.args) else node.func(*args)
+    return new[expr]
 
 
 def same(left: Sequence[Any], right: Sequence[Any]) -> bool:
@@ -234,7 +240,7 @@ def canonical(expr: sp.Expr, variables: Sequence[str]) -> Any:
 def _canonical_node(node: sp.Expr, args: list[sp.Expr], symbols: Mapping[str, sp.Symbol]) -> sp.Expr:
     if node in _NOT_REAL or isinstance(node, sp.AccumBounds):
         raise NotFinite(
-            f"the formula holds the number `{node}`: a part that does not depend on any variable lies outside "
+            f"the formula holds the number `{node}`: a part that depends on no variable lies outside "
             "the domain of its function (a division by zero, a root or logarithm of a negative number)"
         )
     if isinstance(node, sp.Symbol):
@@ -269,5 +275,7 @@ def _rounded(number: sp.Expr, beside_exp: bool = False) -> sp.Expr:
         return number
     value = float(number)
     if not math.isfinite(value):
-        raise NotFinite(f"the constant {sp.Float(number, 3)} is beyond float64; scale the data to moderate units")
+        raise NotFinite(
+            f"the constant {sp.Float(number, 3)} is beyond float64; scale the data to moderate units"
+        )
     return fitted(value)

@@ -19,7 +19,8 @@ def counter_noise(seeds: Tensor, step: Tensor, numel: int) -> Tensor:
     again from its buffers goes on as if it had never stopped. The mixer is SplitMix64's.
     """
     place = torch.arange(numel, device=seeds.device, dtype=torch.int64)
-    x = _mix(seeds[:, None] * 0x632BE59BD9B4E019 + (step << 20) * 0x1B873593) + place * -0x61C8864680B583EB
+    # The place is only added: `torch.compile` breaks on a product of an index that overflows.
+    x = _mix(seeds[:, None] * 0x632BE59BD9B4E019 + (step << 20) * 0x1B873593) + place
     # 52 bits and a half fit a double exactly, so that neither 0 nor 1 is ever reached.
     bits = (_mix(x) >> 12) & ((1 << 52) - 1)
     return (bits.double() + 0.5) / 2.0**52

@@ -122,7 +122,9 @@ class _Parser:
 
     def error(self, problem: str) -> InvalidExpression:
         token = self.next
-        what = "the end of the formula" if token.kind == "end" else f"{token.text[:40]!r} at place {token.place}"
+        what = (
+            "the end of the formula" if token.kind == "end" else f"{token.text[:40]!r} at place {token.place}"
+        )
         return InvalidExpression(f"{what} {problem}")
 
     def nested(self, rule: Callable[[], Value]) -> Value:

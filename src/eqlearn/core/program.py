@@ -52,7 +52,7 @@ NUMPY = array_functions(np)
 
 @dataclass(frozen=True)
 class Step:
-    """One operation on earlier steps, or a leaf: a variable or constant (`value` is its index) or a number."""
+    """One operation on earlier steps, or a leaf: a number, or a variable or constant by its index."""
 
     op: str
     args: tuple[int, ...] = ()
@@ -92,10 +92,11 @@ class Program:
                         del values[a]
         return values[len(self.steps) - 1]
 
-    def evaluate(self, columns: Sequence[Any]) -> Any:
-        """The value in float64, NaN or infinite outside the domain."""
+    def evaluate(self, columns: Sequence[Any], constants: Sequence[float] | None = None) -> Any:
+        """The value in float64, NaN or infinite outside the domain; with other constants if given."""
+        constants = self.constants if constants is None else constants
         with np.errstate(all="ignore"):
-            return self.run(NUMPY, columns, [np.float64(c) for c in self.constants], np.float64)
+            return self.run(NUMPY, columns, [np.float64(c) for c in constants], np.float64)
 
 
 def lower(expr: sp.Expr, symbols: Sequence[sp.Symbol], *, exact: bool = False) -> Program:

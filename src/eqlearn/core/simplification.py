@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-
 from typing import Any
 
 import numpy as np
@@ -19,9 +18,10 @@ from eqlearn.core.expressions import complexity, fitted, parts, same
 from eqlearn.core.program import lower
 
 _MAX_PARTS = 20_000  # beyond, a formula is left as it is
-_MAX_SMALL = 60  # nodes of a part that is also tried expanded and factored
+_MAX_SMALL = 100  # nodes of a part that is also tried expanded and factored
 _MAX_TERMS = 40  # terms an expansion may have
-_PASSES = 4
+_MAX_PASSES = 4
+_MAX_VISITS = 2000  # parts looked at in all passes together, beyond the first pass
 
 
 def simplified(expr: sp.Expr) -> Any:
@@ -32,21 +32,27 @@ def simplified(expr: sp.Expr) -> Any:
     and a form that fails the check is not used. Where a root or logarithm cancels, the shorter form may be
     defined on a larger domain: exp(1.5*log(x)) reads x**1.5.
     """
-    if len(parts(expr)) > _MAX_PARTS:
+    count = len(parts(expr))
+    if count > _MAX_PARTS:
         return expr
     shorter = expr
-    for _ in range(_PASSES):
-        before, shorter = shorter, _one_pass(shorter)
+    settled: set[sp.Expr] = set()
+    for _ in range(min(_MAX_PASSES, 1 + _MAX_VISITS // count)):
+        before, shorter = shorter, _one_pass(shorter, settled)
         if shorter == before:
             break
     return shorter if _faithful(shorter, expr) else expr
 
 
-def _one_pass(expr: sp.Expr) -> Any:
+def _one_pass(expr: sp.Expr, settled: set[sp.Expr]) -> Any:
+    """Every part tidied once; parts that a pass did not change are `settled` and not tried again."""
     new: dict[sp.Expr, sp.Expr] = {}
     for node in parts(expr):
         args = [new[a] for a in node.args]
-        new[node] = _tidy(node if same(args, node.args) else node.func(*args))
+        rebuilt = node if same(args, node.args) else node.func(*args)
+        new[node] = rebuilt if rebuilt in settled else _tidy(rebuilt)
+        if new[node] == rebuilt:
+            settled.add(rebuilt)
     return new[expr]
 
 
@@ -81,7 +87,7 @@ def _tidy_product(node: sp.Expr) -> sp.Expr:
             content, base = _content(base)
             numbers.append(content**exponent)
             factors.append(base**exponent)
-        elif isinstance(factor, sp.exp):
+        elif isinstance(factor, sp.exp) and not factor.is_number:
             exponents.append(factor.args[0])
         else:
             factors.append(factor)
@@ -169,30 +175,38 @@ def _tidy_log(node: sp.Expr) -> sp.Expr:
 
 def _shortest(node: sp.Expr) -> sp.Expr:
     """The shortest of a small part as it is, expanded, and with common factors taken out."""
-    small = list(itertools.islice(sp.preorder_traversal(node), 2 * _MAX_SMALL + 1))
-    if len(small) > 2 * _MAX_SMALL or not any(isinstance(a, sp.Add) for a in small):
+    if len(list(itertools.islice(sp.preorder_traversal(node), _MAX_SMALL + 1))) > _MAX_SMALL:
         return node
     forms = [node]
-    if _terms(node) <= _MAX_TERMS:
-        forms.append(sp.expand(node, log=False, power_base=False, power_exp=False, trig=False))
+    terms = sp.Add.make_args(node)
+    if len(terms) < _count_terms(node) <= _MAX_TERMS:
+        forms.append(sp.Add(*map(_expanded, terms)))
     if isinstance(node, sp.Add):
         forms.append(sp.factor_terms(node))
-        if not node.has(sp.Float) and node.is_polynomial() and _terms(node) <= _MAX_TERMS:
+        if not node.has(sp.Float) and node.is_polynomial():
             forms.append(sp.factor(node))
-    return min((form.func(*form.args) if form.args else form for form in forms), key=complexity)
+    forms = [form.func(*form.args) if form.args else form for form in forms]
+    return node if all(form == node for form in forms) else min(forms, key=complexity)
 
 
-def _terms(node: sp.Expr) -> float:
-    """How many terms the expansion of a part may have, at most."""
-    counts = [_terms(a) for a in node.args]
+def _expanded(term: sp.Expr) -> sp.Expr:
+    """A product of powers of sums, multiplied out; what is inside a function is left alone."""
+    factors = (
+        f if isinstance(f, sp.Add) else sp.expand_multinomial(f, deep=False) for f in sp.Mul.make_args(term)
+    )
+    return sp.expand_mul(sp.Mul(*factors), deep=False)
+
+
+def _count_terms(node: sp.Expr) -> float:
+    """How many terms a part has at most when it is multiplied out."""
     if isinstance(node, sp.Add):
-        return sum(counts)
+        return sum(map(_count_terms, node.args))
     if isinstance(node, sp.Mul):
-        return math.prod(counts)
-    if isinstance(node, sp.Pow) and node.exp.is_Integer and node.exp > 0:
-        power = int(node.exp)
-        return math.comb(int(counts[0]) + power - 1, power) if counts[0] * power <= 100 else math.inf
-    return max(counts, default=1)
+        return math.prod(map(_count_terms, node.args))
+    if isinstance(node, sp.Pow) and isinstance(node.base, sp.Add) and node.exp.is_Integer and node.exp > 0:
+        terms, power = len(node.base.args), int(node.exp)
+        return math.comb(terms + power - 1, power) if terms * power < 100 else math.inf
+    return 1
 
 
 def _faithful(form: sp.Expr, original: sp.Expr) -> bool:

@@ -15,6 +15,19 @@ from eqlearn.core.program import Program, Step, lower
 
 CONSTANTS = {"pi": sp.pi, "E": sp.E}
 RESERVED = {*FUNCTIONS, *CONSTANTS, "sqrt", "sigmoid"}
+# Commands that could run something or change how a page is set.
+_UNSAFE_LATEX = re.compile(
+    r"\\(href|url|class|style|cssId|html|data|unicode|require|def|gdef|let|newcommand)"
+)
+_LATEX_ESCAPES = {
+    **{c: "\\" + c for c in "#$%&_{}"},
+    " ": r"\ ",
+    "\\": r"\backslash ",
+    "^": r"\hat{}",
+    "~": r"\sim ",
+    "<": r"\lt ",
+    ">": r"\gt ",
+}
 # How tightly a piece of text holds together.
 _SUM, _PRODUCT, _POWER, _ATOM = range(4)
 
@@ -59,7 +72,7 @@ def write(expr: sp.Expr, variables: Sequence[str], digits: int | None = None) ->
         power=double_star,
         shared=False,
     )
-    constants = [_float_text(c, digits) for c in program.constants]
+    constants = [float_text(c, digits) for c in program.constants]
     return render(program, dialect, [quote(v) for v in variables], constants)[1]
 
 
@@ -70,7 +83,8 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _float_text(number: Any, digits: int | None) -> str:
+def float_text(number: Any, digits: int | None) -> str:
+    """A fitted constant as text, with all its digits or with so many significant ones."""
     if abs(magnitude(number)) > 1000:
         return str(sp.Float(number, digits or 21))
     text = repr(float(number)) if digits is None else f"{float(number):.{digits}g}"
@@ -119,3 +133,13 @@ def _piece(
 def spelled(functions: Mapping[str, str], prefix: str = "") -> Callable[[str], str]:
     """The names of functions in a language, where they differ from ours."""
     return lambda name: prefix + functions.get(name, name)
+
+
+def latex_name(name: str) -> str:
+    """A variable's name in LaTeX: as it is if it is LaTeX, else with what LaTeX would stumble on escaped."""
+    if "\\" in name and not _UNSAFE_LATEX.search(name):
+        return name
+    if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) and not name.endswith("_"):
+        return str(sp.latex(sp.Symbol(name)))
+    escaped = "".join(_LATEX_ESCAPES.get(c, c) for c in name)
+    return rf"\mathrm{{{escaped}}}"

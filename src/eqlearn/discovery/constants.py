@@ -10,7 +10,7 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.expressions import split_constants
+from eqlearn.core.expressions import constant_holders, held_constant, real_symbol, replace_constants
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,12 @@ class Parametric:
     """A formula as a function of its constants as well as its variables, with analytic slopes."""
 
     def __init__(self, equation: Equation) -> None:
-        self.skeleton, self.parameters, values = split_constants(equation.expr)
-        self.start = np.array(values, dtype=np.float64)
+        holders = constant_holders(equation.expr)
+        self.parameters = sp.symbols(f"c:{len(holders)}", real=True, cls=sp.Dummy)
+        self.skeleton = replace_constants(equation.expr, dict(zip(holders, self.parameters, strict=True)))
+        self.start = np.array([float(held_constant(h)) for h in holders], dtype=np.float64)
         self.variables = equation.variables
-        symbols = [*equation.symbols, *self.parameters]
+        symbols = [*(real_symbol(name) for name in equation.variables), *self.parameters]
         slopes = [self.skeleton.diff(p) for p in self.parameters]
         self._value = sp.lambdify(symbols, self.skeleton, "numpy", cse=True)
         self._both = sp.lambdify(symbols, [self.skeleton, *slopes], "numpy", cse=True)
@@ -118,7 +120,7 @@ def _standard_errors(jacobian: np.ndarray, loss: float, rows: int) -> np.ndarray
         return np.full(count, math.inf)
     scale[scale == 0] = 1.0
     _, singular, vectors = np.linalg.svd(jacobian / scale, full_matrices=False)
-    free = singular < 1e-9 * singular[0]
+    free = singular <= 1e-9 * singular[0]
     variance = loss / max(1, rows - count)
     inverse = (vectors[~free] ** 2 / singular[~free, None] ** 2).sum(axis=0)
     errors: np.ndarray = np.sqrt(variance * inverse) / scale

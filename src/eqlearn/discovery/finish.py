@@ -11,12 +11,13 @@ import sympy as sp
 import torch
 
 from eqlearn.core.equation import Equation
+from eqlearn.core.expressions import real_symbol
 from eqlearn.core.network import EQL
 from eqlearn.core.snapping import number_cost, snap_constant
 from eqlearn.discovery.constants import ConstantFit, Parametric
 from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.scaling import Scaling
-from eqlearn.discovery.select import EXACT_ERROR, Candidate, Constant, description_length
+from eqlearn.discovery.select import EXACT_ERROR, Candidate, Constant, constant_cost, description_length
 from eqlearn.discovery.table import Table
 
 
@@ -37,7 +38,7 @@ class Finisher:
 
     def read(self, network: EQL) -> tuple[Equation, ...]:
         """The network's equations in the user's variables."""
-        symbols = Equation(sp.S.Zero, self.variables).symbols
+        symbols = [real_symbol(name) for name in self.variables]
         column = network.symbolic(self.scaling.symbolic(symbols))
         return tuple(Equation(expression, self.variables).simplified() for expression in column)
 
@@ -60,15 +61,16 @@ class Finisher:
     ) -> Candidate:
         """The candidate with its errors and description length."""
         error = self.error(equations, self.training)
-        symbols = len({type(node) for e in equations for node in sp.preorder_traversal(e.expr)} | set(self.variables))
-        costs = [cost for e in equations for cost in _number_costs(e.expr)]
+        alphabet = {node.func for e in equations for node in sp.preorder_traversal(e.expr) if node.args}
+        rows = self.training.rows * len(equations)
+        numbers = sum(constant_cost(c.value, c.standard_error, rows) for each in constants for c in each)
+        numbers += sum(_exact_number_costs(e.expr) for e in equations)
+        nodes = sum(e.complexity for e in equations)
+        symbols = len(alphabet) + len(self.variables) + 1
         return Candidate(
             equations=tuple(equations),
             training_error=error,
-            description_length=description_length(
-                self.training.rows * len(equations), error, sum(len(c) for c in constants), costs,
-                sum(e.complexity for e in equations), symbols,
-            ),
+            description_length=description_length(rows, error, numbers, nodes, symbols),
             exact=error < EXACT_ERROR,
             validation_error=self.error(equations, self.validation),
             extrapolation_error=self.error(equations, self.extrapolation),
@@ -76,7 +78,7 @@ class Finisher:
             network=network,
             held_out_rows=0 if self.validation is None else self.validation.rows,
             round=number,
-        )  # fmt: skip
+        )
 
     def error(self, equations: Sequence[Equation], table: Table | None) -> float:
         """Root-mean-square error over the training target's spread; NaN without data."""
@@ -128,12 +130,12 @@ def _snap(
     refitted; a move stays if the description gets no longer."""
     values: list[sp.Expr | float] = [float(v) for v in fit.values]
     fixed = np.zeros(len(values), dtype=bool)
-    price = 0.5 * math.log(table.rows) + math.log(2)
     order = sorted(range(len(values)), key=lambda i: fit.standard_errors[i] / (abs(fit.values[i]) + 1e-300))
     for i in order:
         value = float(fit.values[i])
         tolerance = max(3 * float(fit.standard_errors[i]), 1e-9 * abs(value))
-        simple = snap_constant(value, tolerance)
+        price = constant_cost(value, float(fit.standard_errors[i]), table.rows)
+        simple = snap_constant(value, tolerance, max_cost=price / math.log(2))
         if simple is None:
             continue
         start, hold = fit.values.copy(), fixed.copy()
@@ -141,12 +143,13 @@ def _snap(
         trial = formula.fit(table.X, table.y, table.weight, start=start, fixed=hold)
         floor = EXACT_ERROR * spread
         rise = table.rows * (math.log(max(trial.error, floor)) - math.log(max(fit.error, floor)))
-        if rise + number_cost(simple) <= price:
+        if rise + number_cost(simple) * math.log(2) <= price:
             values[i], fixed, fit = simple, hold, trial
     numbers = [v if f else float(x) for v, f, x in zip(values, fixed, fit.values, strict=True)]
     return numbers, fit
 
 
-def _number_costs(expr: sp.Expr) -> list[float]:
-    """What the integers, fractions and the like in a formula cost; the signs and 1 are free."""
-    return [number_cost(n) for n in sp.preorder_traversal(expr) if n.is_Rational and n not in (0, 1, -1)]
+def _exact_number_costs(expr: sp.Expr) -> float:
+    """Nats for the integers, fractions and the like in a formula; signs and 1 are free."""
+    exact = (n for n in sp.preorder_traversal(expr) if n.is_Rational and n not in (0, 1, -1))
+    return sum(number_cost(n) for n in exact) * math.log(2)

@@ -1,9 +1,9 @@
-"""A formula compiled with its float constants as parameters, for arrays and for high precision."""
+"""A formula whose float constants can be given other values, on arrays and to fifty digits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,71 +11,106 @@ import mpmath
 import numpy as np
 import sympy as sp
 
+from eqlearn.core.expressions import (
+    FUNCTIONS,
+    NAMES,
+    constant_holders,
+    fitted,
+    held_constant,
+    parts,
+    real_symbol,
+    replace_constants,
+)
+from eqlearn.core.program import NUMPY, Program, Step, lower
+
+DIGITS = 50
+# Nothing overflows in mpmath, but the exponential of an exponential would take for ever.
+MOST_EXPONENT = 1e15
+
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A SymPy expression of which every float, in the order of appearance, can be given another value."""
+    """A SymPy expression in the real symbols of `variables`; its float constants are in reading order.
 
-    template: sp.Expr
-    arguments: tuple[sp.Symbol, ...]
-    parameters: tuple[sp.Symbol, ...]
-    constants: np.ndarray
+    Functions that an equation can't hold, as a truth may, are left to SymPy, and their constants stay.
+    """
 
-    @staticmethod
-    def of(expr: sp.Expr, variables: Sequence[str]) -> Formula:
-        """Variables are known by name alone; whatever else their symbols assume is forgotten."""
-        arguments = {name: sp.Dummy(name) for name in variables}
-        parameters: list[sp.Symbol] = []
-        constants: list[float] = []
+    expr: sp.Expr
+    variables: tuple[str, ...]
 
-        def rebuilt(node: Any) -> Any:
-            if isinstance(node, sp.Float):
-                parameters.append(sp.Dummy("c"))
-                constants.append(float(node))
-                return parameters[-1]
-            if isinstance(node, sp.Symbol):
-                return arguments[node.name]
-            return node.func(*(rebuilt(a) for a in node.args)) if node.args else node
-
-        template = rebuilt(expr)
-        return Formula(template, tuple(arguments.values()), tuple(parameters), np.array(constants, float))
+    @cached_property
+    def constants(self) -> np.ndarray:
+        return np.array([float(held_constant(h)) for h in constant_holders(self.expr)], dtype=float)
 
     def __call__(self, points: np.ndarray, constants: np.ndarray | None = None) -> np.ndarray:
         """Values at points `(variables, ...)`, NaN where they are not real; the shapes broadcast."""
         constants = self.constants if constants is None else constants
         with np.errstate(all="ignore"):
-            values = np.asarray(self._on_arrays(*points, *constants))
-        if np.iscomplexobj(values):
-            values = np.where(values.imag == 0, values.real, np.nan)
-        return np.broadcast_to(
-            values.astype(float), np.broadcast_shapes(points.shape[1:], constants.shape[1:])
-        )
+            values = np.asarray(self._on_arrays(points, constants), dtype=float)
+        return np.broadcast_to(values, np.broadcast_shapes(points.shape[1:], constants.shape[1:]))
 
     def precisely(self, point: Sequence[float], constants: Sequence[float]) -> Any:
-        """The value at one point as an mpmath number of the precision now set, complex where it is so."""
-        return self._in_mpmath(*(mpmath.mpf(float(v)) for v in (*point, *constants)))
+        """The value at one point to 50 digits, complex where it is not real."""
+        with mpmath.workdps(DIGITS):
+            return self._in_mpmath([mpmath.mpf(v) for v in point], [mpmath.mpf(c) for c in constants])
 
-    def with_constants(self, constants: Sequence[float]) -> sp.Expr:
-        """The expression again, with these constants in their places."""
-        values = {p: sp.Float(float(c), 17) for p, c in zip(self.parameters, constants, strict=True)}
-        return self.template.xreplace(values)
-
-    @cached_property
-    def _on_arrays(self) -> Callable[..., Any]:
-        return sp.lambdify([*self.arguments, *self.parameters], self.template, ["scipy", "numpy"])  # type: ignore[no-any-return]
+    def with_constants(self, constants: Sequence[float]) -> Any:
+        """The expression with these constants in their places."""
+        numbers = (fitted(float(c)) for c in constants)
+        return replace_constants(self.expr, dict(zip(constant_holders(self.expr), numbers, strict=True)))
 
     @cached_property
-    def _in_mpmath(self) -> Callable[..., Any]:
-        return sp.lambdify([*self.arguments, *self.parameters], self.template, [GROWING, "mpmath"])  # type: ignore[no-any-return]
+    def _symbols(self) -> list[sp.Symbol]:
+        return [real_symbol(name) for name in self.variables]
+
+    @cached_property
+    def _is_program(self) -> bool:
+        known = (sp.Symbol, sp.Number, sp.NumberSymbol, sp.Add, sp.Mul, sp.Pow)
+        return all(isinstance(node, known) or node.func in NAMES for node in parts(self.expr))
+
+    @cached_property
+    def _on_arrays(self) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+        if not self._is_program:
+            function = sp.lambdify(self._symbols, self.expr, ["scipy", "numpy"])
+            return lambda point, constants: function(*point)
+        program = lower(self.expr, self._symbols)
+        return lambda point, constants: program.run(NUMPY, point, constants, np.float64)
+
+    @cached_property
+    def _in_mpmath(self) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+        if not self._is_program:
+            function = sp.lambdify(self._symbols, self.expr, "mpmath")
+            return lambda point, constants: function(*point)
+        program = lower(self.expr, self._symbols, exact=True)
+        numbers: list[Any] = []
+        steps: list[Step] = []
+        for step in program.steps:
+            if step.op == "number":
+                numbers.append(mpmath.mpf(sp.N(step.exact, DIGITS)._mpf_))
+                step = Step("constant", value=len(program.constants) + len(numbers) - 1)
+            steps.append(replace(step, op="power") if step.op == "pow" else step)
+        exact = Program(tuple(steps), program.constants)
+        return lambda point, constants: exact.run(MPMATH, point, [*constants, *numbers])
 
 
-def _bounded(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _exponential(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def bounded(g: Any) -> Any:
-        if abs(g) > 1e15:  # the exponential of an exponential would fill the memory before it ends
+        if abs(g) > MOST_EXPONENT:
             raise OverflowError
         return function(g)
 
     return bounded
 
 
-GROWING = {"exp": _bounded(mpmath.exp), "sinh": _bounded(mpmath.sinh), "cosh": _bounded(mpmath.cosh)}
+def _power(base: Any, exponent: Any) -> Any:
+    if base != 0 and abs(exponent * mpmath.mag(base)) > MOST_EXPONENT:
+        raise OverflowError
+    return base**exponent
+
+
+MPMATH = {
+    **{name: getattr(mpmath, name) for name in (*FUNCTIONS, "sqrt") if name != "abs"},
+    **{name: _exponential(getattr(mpmath, name)) for name in ("exp", "sinh", "cosh")},
+    "abs": abs,
+    "power": _power,
+}

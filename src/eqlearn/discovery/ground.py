@@ -49,6 +49,10 @@ class Survey:
     wide: Ground
     afar: Ground | None
 
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self.wide.truth.variables
+
     @staticmethod
     def of(truth: Formula, box: Box) -> Survey:
         rng = np.random.default_rng(SEED)

@@ -11,11 +11,10 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from eqlearn.discovery.formula import Formula
+from eqlearn.discovery.formula import DIGITS, Formula
 from eqlearn.discovery.ground import Ground, Survey
 
 IDENTICAL, IDENTICAL_AFAR = 1e-8, 1e-6
-DIGITS = 50
 MOST_STEPS = 100
 
 
@@ -155,10 +154,9 @@ def _holds_afar(formula: Formula, constants: np.ndarray, wide: Ground, afar: Gro
     if deviation(formula, constants, afar, IDENTICAL_AFAR, clock) < IDENTICAL_AFAR:
         return True
     # The dust of a fit, nothing on the box, may still grow beyond all bounds outside it.
-    names = [a.name for a in formula.arguments]
-    terms = [Formula.of(t, names) for t in sp.Add.make_args(formula.with_constants(constants))]
-    kept = [t for t in terms if not np.all(np.abs(t(wide.points)) < 1e-9 * wide.scale)]
+    terms = [Formula(t, formula.variables) for t in sp.Add.make_args(formula.with_constants(constants))]
+    kept = [t.expr for t in terms if not np.all(np.abs(t(wide.points)) < 1e-9 * wide.scale)]
     if len(kept) == len(terms):
         return False
-    clean = Formula.of(sp.Add(*(t.with_constants(t.constants) for t in kept)), names)
+    clean = Formula(sp.Add(*kept), formula.variables)
     return deviation(clean, clean.constants, afar, IDENTICAL_AFAR, clock) < IDENTICAL_AFAR

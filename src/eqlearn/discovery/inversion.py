@@ -56,15 +56,16 @@ _INVERSES: dict[str, tuple[Callable[[Tensor], bool], Callable[[Tensor], Tensor]]
 
 
 def inversions(primitives: Sequence[Primitive], y: Tensor) -> list[Inversion]:
-    """The inversions that the target's signs allow, each target scaled to spread 1... of one output only."""
+    """The inversions that the signs of a single target allow, the most common in nature first."""
     if y.shape[0] != 1 or bool((y == y[0, 0]).all()):
         return []
     sign = -1.0 if bool((y <= 0).all()) else 1.0
     found = []
-    for unit in dict.fromkeys(primitives):
-        if unit.name not in _INVERSES:
+    units = {p.name: p for p in primitives}
+    for name, (allowed, inverse) in _INVERSES.items():
+        if name not in units:
             continue
-        allowed, inverse = _INVERSES[unit.name]
+        unit = units[name]
         if allowed(sign * y):
             found.append(Inversion(unit, inverse(sign * y), sign))
     return found

@@ -12,6 +12,7 @@ import sympy as sp
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction, InverseHyperbolicFunction
 from sympy.functions.elementary.trigonometric import InverseTrigonometricFunction, TrigonometricFunction
 
+from eqlearn.core.expressions import complexity, constant_holders, parts, real_symbol
 from eqlearn.discovery.formula import Formula
 from eqlearn.discovery.ground import Box, Survey
 from eqlearn.discovery.identity import Clock, Match, deviation, match
@@ -23,7 +24,7 @@ EXACT = 1e-9
 CLEAN_ALLOWANCE, STANDARD_ERRORS, PAPER_ALLOWANCE = 1e-3, 3.0, 0.05
 SMALL_TERM = 0.02
 # Larger formulas are neither compiled nor expanded, which keeps the time bounded.
-MOST_NODES, MOST_TERMS = 1000, 500
+MOST_NODES, MOST_TERMS = 1000, 2000
 
 ELEMENTARY = (
     sp.Symbol, sp.Number, sp.NumberSymbol, sp.Add, sp.Mul, sp.Pow, sp.exp, sp.log,
@@ -83,63 +84,68 @@ def judge(
     for name, equation in (("candidate", candidate), ("truth", truth)):
         if not isinstance(getattr(equation, "expr", None), sp.Expr):
             raise WrongType(f"`{name}` must be an Equation, got {type(equation).__name__}")
-    box = _checked(box, truth.expr)
-    floats = sum(isinstance(node, sp.Float) for node in sp.preorder_traversal(candidate.expr))
-    if standard_errors is not None and len(standard_errors) != floats:
+    known = {s.name for s in truth.expr.free_symbols}
+    box = _checked(box, known)
+    expr, true = _real(candidate.expr), _real(truth.expr)
+    constants = len(constant_holders(expr))
+    if standard_errors is not None and len(standard_errors) != constants:
         raise InvalidArgument(
-            f"`standard_errors` has {len(standard_errors)} entries for {floats} float constants in "
-            f"`candidate`; give one for each, None where it is not known"
+            f"`standard_errors` has {len(standard_errors)} entries for the {constants} float constants of "
+            "`candidate`; give one for each, None where it is not known"
         )
-    survey = Survey.of(Formula.of(truth.expr, list(box)), box)
+    survey = Survey.of(Formula(true, tuple(box)), box)
     try:
-        flaw = _refusal(candidate.expr, truth.expr, box)
+        flaw = _refusal(expr, true, box)
         if flaw:
             return Verdict("wrong", flaw)
-        most = 2 * max(_nodes(truth.expr), _nodes(_expanded(truth.expr))) + 8
-        return _decide(candidate.expr, standard_errors, survey, list(box), most, Clock.of(seconds))
+        most_nodes = 2 * max(complexity(true), complexity(_expanded(true))) + 8
+        return _decide(expr, standard_errors, survey, most_nodes, Clock.of(seconds))
     except TimeoutError:
         return Verdict("wrong", f"undecided within `seconds`={seconds}")
     except FAILURES as failure:
         return Verdict("wrong", f"can't be computed: {type(failure).__name__}: {failure}")
 
 
-def _checked(box: Mapping[str, tuple[float, float]], truth: sp.Expr) -> Box:
+def _checked(box: Mapping[str, tuple[float, float]], known: set[str]) -> Box:
     ranges = {name: (float(low), float(high)) for name, (low, high) in box.items()}
     for name, (low, high) in ranges.items():
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise InvalidArgument(f"`box`[{name!r}] must be two finite numbers, low < high; got {(low, high)}")
-    missing = sorted({s.name for s in truth.free_symbols} - ranges.keys())
+    missing = sorted(known - ranges.keys())
     if missing:
-        raise InvalidArgument(f"`box` has no range for {', '.join(missing)}, of which the truth is made")
+        raise InvalidArgument(f"`box` has no range for {', '.join(missing)}, of which `truth` is made")
     return ranges
 
 
-def _refusal(candidate: sp.Expr, truth: sp.Expr, box: Box) -> str:
+def _real(expr: sp.Expr) -> sp.Expr:
+    """The expression in real symbols, the variables being known by name."""
+    return expr.xreplace({s: real_symbol(s.name) for s in expr.free_symbols})
+
+
+def _refusal(expr: sp.Expr, truth: sp.Expr, box: Box) -> str:
     """Why a candidate is not looked at any further; empty if it is."""
-    words = (*ELEMENTARY, *{node.func for node in sp.preorder_traversal(truth)})
-    for count, node in enumerate(sp.preorder_traversal(candidate)):
-        if count >= MOST_NODES:
-            return f"more than {MOST_NODES} nodes"
+    words = (*ELEMENTARY, *{node.func for node in parts(truth)})
+    for node in parts(expr):
         if not isinstance(node, words):
             return f"uses {node.func.__name__}, which the truth does not"
-        if isinstance(node, sp.Number) and not node.is_finite:
+        if isinstance(node, sp.Number) and not (node.is_finite and math.isfinite(float(node))):
             return f"holds the constant {node}"
         if isinstance(node, sp.Symbol) and node.name not in box:
             return f"uses the variable {node.name}, which is not in `box`"
-    return ""
+    size = complexity(expr)
+    return f"{size} nodes, more than {MOST_NODES}" if size > MOST_NODES else ""
 
 
 def _decide(
     expr: sp.Expr,
     standard_errors: Sequence[float | None] | None,
     survey: Survey,
-    variables: Sequence[str],
     most_nodes: int,
     clock: Clock,
 ) -> Verdict:
     strict = Match(_excess(expr, most_nodes))
     if not strict.flaw:
-        formula = Formula.of(expr, variables)
+        formula = Formula(expr, survey.variables)
         delivered = deviation(formula, formula.constants, survey.wide, EXACT, clock)
         strict = match(formula, _allowance(formula.constants, standard_errors), survey, clock)
         if not strict.flaw and delivered < EXACT:
@@ -147,10 +153,10 @@ def _decide(
         if not strict.flaw:
             reason = f"identical once its constants move by at most {strict.moved:.2g} of their size"
             return Verdict("symbolic", reason, strict.deviation, strict.moved)
-    for rest in dict.fromkeys([_without_small_terms(expr, survey, variables), expr]):
+    for rest in dict.fromkeys([_without_small_terms(expr, survey), expr]):
         if _excess(rest, most_nodes):
             continue
-        formula = Formula.of(rest, variables)
+        formula = Formula(rest, survey.variables)
         rough = match(formula, PAPER_ALLOWANCE * np.abs(formula.constants), survey, clock)
         if not rough.flaw:
             reason = (
@@ -169,38 +175,33 @@ def _allowance(constants: np.ndarray, standard_errors: Sequence[float | None] | 
     return np.where(np.isfinite(noisy), noisy, clean)
 
 
-def _without_small_terms(expr: sp.Expr, survey: Survey, variables: Sequence[str]) -> sp.Expr:
+def _without_small_terms(expr: sp.Expr, survey: Survey) -> sp.Expr:
     """The expanded form without the terms that are below 2 % of the output's range on the training box."""
     small = SMALL_TERM * np.ptp(survey.near.values)
     terms = sp.Add.make_args(_expanded(expr))
-    sizes = [np.abs(Formula.of(t, variables)(survey.near.points)).max() for t in terms]
+    sizes = [np.abs(Formula(t, survey.variables)(survey.near.points)).max() for t in terms]
     return sp.Add(*(t for t, size in zip(terms, sizes, strict=True) if not size <= small))
 
 
 def _excess(expr: sp.Expr, most_nodes: int) -> str:
-    nodes = _nodes(expr)
-    if nodes > most_nodes:
-        nodes = min(nodes, _nodes(_expanded(expr)))
-    return f"{nodes} nodes, where twice the truth's and 8 are {most_nodes}" if nodes > most_nodes else ""
-
-
-def _nodes(expr: sp.Expr) -> int:
-    return sum(1 for _ in sp.preorder_traversal(expr))
+    size = complexity(expr)
+    if size > most_nodes:
+        size = min(size, complexity(_expanded(expr)))
+    return f"{size} nodes, where twice the truth's and 8 are {most_nodes}" if size > most_nodes else ""
 
 
 def _expanded(expr: sp.Expr) -> sp.Expr:
     """The expression multiplied out, or as it is where that would make too many terms."""
-    worst = max(_terms(node) for node in sp.preorder_traversal(expr))
-    return sp.expand(expr) if worst <= MOST_TERMS else expr
-
-
-def _terms(expr: sp.Expr) -> int:
-    """How many terms an expression has when multiplied out; what stands inside functions counts as one."""
-    if expr.is_Add:
-        return sum(_terms(a) for a in expr.args)
-    if expr.is_Mul:
-        return math.prod(_terms(a) for a in expr.args)
-    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
-        base = _terms(expr.base)
-        return math.comb(base + int(expr.exp) - 1, base - 1) if base > 1 else 1
-    return 1
+    terms: dict[sp.Expr, int] = {}
+    for node in parts(expr):
+        inner = [terms[a] for a in node.args]
+        if node.is_Add:
+            terms[node] = sum(inner)
+        elif node.is_Mul:
+            terms[node] = math.prod(inner)
+        elif node.is_Pow and node.exp.is_Integer and node.exp > 0 and inner[0] > 1:
+            power = min(int(node.exp), MOST_TERMS)
+            terms[node] = math.comb(inner[0] + power - 1, power)
+        else:
+            terms[node] = 1
+    return sp.expand(expr) if sum(terms.values()) <= MOST_TERMS else expr

@@ -62,17 +62,23 @@ class Candidate:
 EXACT_ERROR = 1e-10
 
 
-def description_length(
-    rows: int, error: float, fitted: int, number_costs: Sequence[float], nodes: int, symbols: int
-) -> float:
+def constant_cost(value: float, standard_error: float, rows: int) -> float:
+    """Nats to tell a fitted constant as precisely as the data know it: its digits down to the error."""
+    digits = math.log1p(abs(value) / standard_error) if standard_error > 0 else _MOST_DIGITS
+    return max(0.5 * math.log(rows), min(digits, _MOST_DIGITS))
+
+
+# Sixteen digits, all that float64 holds.
+_MOST_DIGITS = 16 * math.log(10)
+
+
+def description_length(rows: int, error: float, numbers: float, nodes: int, symbols: int) -> float:
     """Nats to tell the data given the equation, and the equation.
 
-    `error` is relative to the spread, `fitted` counts constants known only by their fit, `number_costs` are
-    those of integers, fractions and the like, `nodes` and `symbols` the size and the alphabet of the formula.
+    `error` is relative to the spread, `numbers` what all constants cost, `nodes` and `symbols` are the size
+    and the alphabet of the formula.
     """
-    data = rows * math.log(max(error, EXACT_ERROR))
-    constants = fitted * (0.5 * math.log(rows) + math.log(2)) + sum(number_costs)
-    return data + constants + nodes * math.log(max(symbols, 2))
+    return rows * math.log(max(error, EXACT_ERROR)) + numbers + nodes * math.log(max(symbols, 2))
 
 
 def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -1,0 +1,79 @@
+"""Rows of data as one float64 column per variable, from arrays, tensors, dictionaries and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from eqlearn.core.expressions import did_you_mean
+from eqlearn.errors import InvalidArgument, WrongType
+
+Columns = list[NDArray[np.float64]]
+
+
+def checked_names(variables: Sequence[str]) -> tuple[str, ...]:
+    """The variables as a tuple of distinct, non-empty names."""
+    if isinstance(variables, str) or not all(isinstance(v, str) for v in variables):
+        raise WrongType(f"`variables` must be a sequence of names such as ['x', 'y'], got {variables!r}")
+    twice = {v for v in variables if list(variables).count(v) > 1}
+    if twice or "" in variables:
+        raise InvalidArgument(f"`variables` must be distinct and not empty, got {list(variables)!r}")
+    return tuple(variables)
+
+
+def columns_of(X: Any, variables: Sequence[str]) -> tuple[Columns, int]:
+    """The columns of the variables and the number of rows.
+
+    Data frames and dictionaries are asked by name, whatever their order; arrays and tensors
+    `(rows, variables)` by place.
+    """
+    if isinstance(X, Mapping) or hasattr(X, "columns"):
+        return _by_name(X, variables)
+    table = _numbers(X, "`X`")
+    if table.ndim == 1 and len(variables) == 1:
+        table = table[:, None]
+    if table.ndim != 2 or table.shape[1] != len(variables):
+        raise InvalidArgument(
+            f"`X` must have shape (rows, {len(variables)}) for the variables {', '.join(variables)}; "
+            f"got {table.shape}"
+        )
+    return [table[:, i] for i in range(len(variables))], len(table)
+
+
+def _by_name(frame: Any, variables: Sequence[str]) -> tuple[Columns, int]:
+    names = [str(c) for c in (frame if isinstance(frame, Mapping) else frame.columns)]
+    for name in variables:
+        if name not in names:
+            raise InvalidArgument(f"`X` has no column {name!r}; {did_you_mean(name, names)}")
+    columns = [_numbers(frame[name], f"column {name!r} of `X`") for name in variables]
+    rows = len(columns[0]) if columns and columns[0].ndim else len(frame)
+    for name, column in zip(variables, columns, strict=True):
+        if column.shape != (rows,):
+            raise InvalidArgument(f"column {name!r} of `X` must hold one number per row, got {column.shape}")
+    return columns, rows
+
+
+def target_of(y: ArrayLike | torch.Tensor, rows: int) -> NDArray[np.float64]:
+    """The target as one number per row."""
+    target = _numbers(y, "`y`")
+    if target.shape not in ((rows,), (rows, 1)):
+        raise InvalidArgument(
+            f"`y` must hold one number for each of the {rows} rows, got shape {target.shape}"
+        )
+    return target.reshape(rows)
+
+
+def _numbers(values: Any, what: str) -> NDArray[np.float64]:
+    if isinstance(values, torch.Tensor):
+        values = values.detach().cpu()
+    try:
+        array = np.asarray(values)
+        if np.iscomplexobj(array):
+            raise WrongType(f"{what} must hold real numbers, got complex ones")
+        return array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"{what} must hold numbers only: {error}") from error

@@ -1,0 +1,118 @@
+"""Exact numbers for fitted constants: integers, fractions, square roots, multiples of pi and of e."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import sympy as sp
+
+from eqlearn.core.program import number_value
+from eqlearn.errors import InvalidArgument, NotFinite
+
+MAX_DENOMINATOR = 24
+_LADDER = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
+
+# value**root == fraction * factor, for each kind of number that is tried.
+_KINDS: tuple[tuple[int, Any], ...] = (
+    (1, sp.S.One),
+    (1, sp.pi),
+    (1, 1 / sp.pi),
+    (1, sp.pi**2),
+    (1, sp.E),
+    (1, 1 / sp.E),
+    (2, sp.S.One),
+    (2, sp.pi),
+    (2, 1 / sp.pi),
+)
+
+
+def snap_constant(value: float, tolerance: float, *, max_cost: float = math.inf) -> Any:
+    """The simplest exact number within `tolerance` (absolute) of `value`, or None.
+
+    Simple means a small `number_cost`; denominators end at 24. There are about 2**bits numbers of a cost
+    up to `bits`, so with a wide `tolerance` one of them is near by chance: `max_cost` sets the limit.
+    """
+    if not math.isfinite(value):
+        raise NotFinite(f"`value` must be finite, got {value}")
+    if not tolerance >= 0:
+        raise InvalidArgument(f"`tolerance` must be at least 0, got {tolerance}")
+    if abs(value) <= tolerance:
+        return sp.S.Zero
+    if not 1e-6 < abs(value) < 1e15:
+        return None  # no number with a denominator up to 24 is there, or every integer is
+    margin = tolerance + 2 * math.ulp(value)
+    low, high = abs(value) - margin, abs(value) + margin
+    found = [c for root, factor in _KINDS if (c := _nearest_kind(low, high, root, factor)) is not None]
+    affordable = [c for c in found if number_cost(c) <= max_cost]
+    if not affordable:
+        return None
+    return int(math.copysign(1, value)) * min(affordable, key=number_cost)
+
+
+def number_cost(number: sp.Expr) -> float:
+    """The description length of an exact number in bits: log2((1 + |p|) q) for the fraction p/q, and a few
+    bits for each root, power, pi and e."""
+    number = sp.S(number)
+    if number.is_Rational:
+        return math.log2((1 + abs(int(number.p))) * int(number.q))
+    if number in (sp.pi, sp.E):
+        return 2.0 if number == sp.pi else 3.0
+    if isinstance(number, sp.Mul) and not number.has(sp.Float):
+        # A factor of ±1 costs no bit more than its sign.
+        return sum(number_cost(a) for a in number.args if a != -1)
+    if isinstance(number, (sp.Pow, sp.exp)) and not number.has(sp.Float):
+        base, exponent = number.as_base_exp()
+        if exponent.is_Rational:
+            return number_cost(base) + math.log2(abs(int(exponent.p)) * int(exponent.q))
+    raise InvalidArgument(
+        f"`number` must be an exact product of fractions, roots, pi and e, got {number}; "
+        "a fitted constant costs what its precision costs"
+    )
+
+
+def _nearest_kind(low: float, high: float, root: int, factor: sp.Expr) -> Any:
+    scale = number_value(factor)
+    fraction = simplest_fraction(low**root / scale, high**root / scale)
+    if fraction.denominator > MAX_DENOMINATOR:
+        return None
+    return (sp.Rational(fraction.numerator, fraction.denominator) * factor) ** sp.Rational(1, root)
+
+
+def simplest_fraction(low: float, high: float) -> Fraction:
+    """The fraction with the smallest denominator, and then numerator, in [low, high] with 0 < low."""
+    below, above = Fraction(low), Fraction(high)
+    # Walk down the continued fractions of both ends while they agree.
+    terms: list[int] = []
+    while True:
+        whole = math.floor(below)
+        if whole == below or whole + 1 <= above:
+            terms.append(whole if whole == below else whole + 1)
+            break
+        terms.append(whole)
+        below, above = 1 / (above - whole), 1 / (below - whole)
+    result = Fraction(terms[-1])
+    for term in reversed(terms[:-1]):
+        result = term + 1 / result
+    return result
+
+
+def candidates(value: float, error: float | None, tolerance: float, with_data: bool) -> list[Any]:
+    """Exact numbers to try for one constant, the boldest first.
+
+    `error` is the constant's standard error, if known; else numbers as far as 1 % are tried where data can
+    say no, and numbers as far as the relative `tolerance` where they can't. Each must be simple enough to
+    be there by chance in one of eight cases at most.
+    """
+    if error is not None:
+        widths = [3 * error, error]
+    else:
+        widths = [abs(value) * w for w in _LADDER if w > tolerance and with_data] + [abs(value) * tolerance]
+    found = [sp.S.Zero] if with_data and abs(value) < 1e-6 else []
+    for width in widths:
+        bits = math.log2(abs(value) / width) - 3 if width and value else math.inf
+        number = snap_constant(value, width, max_cost=bits)
+        if number is not None and number not in found:
+            found.append(number)
+    return found

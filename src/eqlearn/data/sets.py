@@ -1,0 +1,80 @@
+"""The small data sets that ship with the package, each with its source."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eqlearn.errors import UnknownName
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A table of published numbers; every column but `target` is an input."""
+
+    name: str
+    target: str
+    about: str
+    source: str
+
+    @property
+    def path(self) -> Path:
+        """The CSV file."""
+        return Path(__file__).parent / "files" / f"{self.name}.csv"
+
+    @property
+    def X(self) -> Any:
+        """The inputs, a data frame."""
+        return self._table().drop(columns=self.target)
+
+    @property
+    def y(self) -> Any:
+        """The target, a series."""
+        return self._table()[self.target]
+
+    def _table(self) -> Any:
+        import pandas as pd  # half a second that nobody pays who reads no table
+
+        return pd.read_csv(self.path, dtype="float64")
+
+
+SETS: dict[str, DataSet] = {
+    data.name: data
+    for data in (
+        DataSet(
+            "kepler",
+            "T",
+            "Periods (years) and semi-major axes (au) of the planets and dwarf planets: Kepler's third law.",
+            "JPL Solar System Dynamics; IAU Minor Planet Center",
+        ),
+        DataSet(
+            "balmer",
+            "wavelength",
+            "Wavelengths (nm, in air) of the visible lines of hydrogen, by upper level n: Balmer's formula.",
+            "NIST Atomic Spectra Database",
+        ),
+        DataSet(
+            "hubble",
+            "velocity",
+            "Radial velocities (km/s) and distances (Mpc) of 24 nebulae: the expansion of the universe.",
+            "E. Hubble, PNAS 15 (1929) 168",
+        ),
+        DataSet(
+            "ultrasound",
+            "response",
+            "Ultrasonic response of reference blocks by distance in metal: a noisy calibration curve.",
+            "NIST Statistical Reference Datasets, Chwirut2",
+        ),
+    )
+}
+
+
+def load(name: str) -> DataSet:
+    """The data set of that name: `load("kepler").X`, `.y`."""
+    if name not in SETS:
+        nearest = difflib.get_close_matches(name, SETS, n=1, cutoff=0.5)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"the known ones are {', '.join(SETS)}"
+        raise UnknownName(f"no data set named {name!r}; {hint}")
+    return SETS[name]

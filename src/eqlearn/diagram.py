@@ -1,0 +1,156 @@
+"""The surviving network as a graph: nodes in columns, from the inputs to the outputs, and weighted edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import sympy as sp
+
+from eqlearn.core.network import EQL, argument_rows
+from eqlearn.core.primitives import Primitive
+from eqlearn.errors import InvalidArgument
+
+
+@dataclass(frozen=True)
+class Node:
+    """A thing that carries a number; `height` is its place in its column, 0 at the bottom and 1 at the top."""
+
+    label: str
+    kind: Literal["input", "constant", "unit", "output"]
+    column: int
+    height: float = 0.5
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A weight from one node to another (by place in `Diagram.nodes`), into its first or a later argument."""
+
+    source: int
+    target: int
+    weight: float
+    argument: int = 0
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """What is left of a network: only what reaches an output."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+    @property
+    def columns(self) -> int:
+        return max(node.column for node in self.nodes) + 1
+
+
+def diagram(network: EQL, inputs: Sequence[str], outputs: Sequence[str] = ("y",)) -> Diagram:
+    """The graph of a single network, whose inputs and outputs have these names."""
+    for name, names, count in (
+        ("inputs", inputs, network.in_features),
+        ("outputs", outputs, network.out_features),
+    ):
+        if len(names) != count:
+            raise InvalidArgument(f"`{name}` holds {len(names)} names for a network of {count} {name}")
+    if network.members is not None:
+        raise InvalidArgument("a population has no single graph; take one network with `member(i)` first")
+    grower = _Grower(network, inputs)
+    for k, name in enumerate(outputs):
+        grower.add(("output", k), Node(name, "output", len(network.layers) + 1))
+        grower.reach(len(network.layers), k, ("output", k), 0)
+    return _arranged(list(grower.nodes.values()), grower.edges_by_place())
+
+
+Key = tuple[str, int] | tuple[str, int, int]
+
+
+class _Grower:
+    """Walks from the outputs back to the inputs along weights that are not zero."""
+
+    def __init__(self, network: EQL, inputs: Sequence[str]) -> None:
+        self.network = network
+        self.inputs = inputs
+        self.weights = [linear.settled().tolist() for linear in network.linears]
+        self.nodes: dict[Key, Node] = {}
+        self.edges: list[tuple[Key, Key, float, int]] = []
+
+    def add(self, key: Key, node: Node) -> bool:
+        """Whether the node is new."""
+        if key in self.nodes:
+            return False
+        self.nodes[key] = node
+        return True
+
+    def reach(self, depth: int, row: int, target: Key, argument: int) -> None:
+        """Follows row `row` of linear map `depth`, which feeds `target`."""
+        for place, weight in enumerate(self.weights[depth][row]):
+            if weight != 0:
+                self.edges.append((self._source(depth, place), target, weight, argument))
+
+    def _source(self, depth: int, place: int) -> Key:
+        """The node at a place of what layer `depth` sees: units, then inputs (skip), then the constant."""
+        units = self.network.layers[depth - 1].units if depth else ()
+        if place < len(units):
+            key: Key = ("unit", depth - 1, place)
+            if self.add(key, Node(unit_label(units[place]), "unit", depth)):
+                for argument, row in enumerate(argument_rows(units)[place]):
+                    self.reach(depth - 1, row, key, argument)
+            return key
+        place -= len(units)
+        if place < len(self.inputs) and (depth == 0 or self.network.skip):
+            key = ("input", place)
+            self.add(key, Node(self.inputs[place], "input", 0))
+            return key
+        key = ("constant", depth)
+        # A constant stands one column before what it feeds, so that its line does not cross the drawing.
+        self.add(key, Node("1", "constant", depth))
+        return key
+
+    def edges_by_place(self) -> list[Edge]:
+        places = {key: place for place, key in enumerate(self.nodes)}
+        return [Edge(places[s], places[t], weight, argument) for s, t, weight, argument in self.edges]
+
+
+def unit_label(primitive: Primitive) -> str:
+    """The primitive's formula in a few characters; nothing for the identity."""
+    if primitive.name == "id":
+        return ""
+    letters = "g" if primitive.arity == 1 else "abcdef"[: primitive.arity]
+    text = str(primitive.symbolic(*(sp.Symbol(letter) for letter in letters)))
+    for long, short in (("**2", "²"), ("**3", "³"), ("**", "^"), ("pi", "π"), ("*", "·"), ("2·π·", "2π")):
+        text = text.replace(long, short)
+    return text if len(text) <= 14 else primitive.name
+
+
+def _arranged(nodes: list[Node], edges: list[Edge]) -> Diagram:
+    """Heights such that few lines cross: each column in turn sorted by the mean height of its neighbours."""
+    columns: dict[int, list[int]] = {}
+    for place, node in enumerate(nodes):
+        columns.setdefault(node.column, []).append(place)
+    heights = [0.5] * len(nodes)
+    for members in columns.values():
+        _spread(members, heights)
+    neighbours: dict[int, list[int]] = {place: [] for place in range(len(nodes))}
+    for edge in edges:
+        neighbours[edge.source].append(edge.target)
+        neighbours[edge.target].append(edge.source)
+    order = sorted(columns)
+    for sweep in [order, order[::-1]] * 4:
+        for column in sweep:
+            middle = {p: _mean([heights[q] for q in neighbours[p]], heights[p]) for p in columns[column]}
+            columns[column].sort(key=lambda p: -middle[p])
+            _spread(columns[column], heights)
+    placed = (
+        Node(node.label, node.kind, node.column, height) for node, height in zip(nodes, heights, strict=True)
+    )
+    return Diagram(tuple(placed), tuple(edges))
+
+
+def _spread(members: Sequence[int], heights: list[float]) -> None:
+    for rank, place in enumerate(members):
+        heights[place] = 1 - (rank + 0.5) / len(members)
+
+
+def _mean(values: Sequence[float], default: float) -> float:
+    return sum(values) / len(values) if values else default
