@@ -15,7 +15,7 @@ from eqlearn.errors import InvalidArgument
 
 @dataclass(frozen=True)
 class Node:
-    """A thing that carries a number; `height` is its place in its column, 0 at the bottom and 1 at the top."""
+    """What carries a number; `height` is its place in its column, from 0 at the bottom to 1 at the top."""
 
     label: str
     kind: Literal["input", "constant", "unit", "output"]

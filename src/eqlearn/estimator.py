@@ -3,26 +3,359 @@
 from __future__ import annotations
 
 import math
-import os
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
+import joblib
 import numpy as np
 import sympy as sp
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.primitives import PrimitivesLike
-from eqlearn.discovery.explore import Outcome
+from eqlearn.core.primitives import PrimitivesLike, format_set, parse_layers
+from eqlearn.discovery.features import Features
 from eqlearn.discovery.run import SCIENCE, Found, Settings, discover
 from eqlearn.discovery.select import Candidate, Rule
+from eqlearn.discovery.table import Table, read_table
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.frames import constants_frame, front_frame
+from eqlearn.memory import Memory
+from eqlearn.rows import arrange
+from eqlearn.training.presets import PRESETS, Preset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # So many rows are kept for drawing; all rows serve the fit.
 _DRAWN_ROWS = 2000
+
+
+class EQLRegressor(RegressorMixin, BaseEstimator):
+    """Finds an equation for `y` in the columns of `X`, and predicts with it.
+
+    **Parameters:**
+
+    - `primitives`: the functions an equation may hold, as text ("id square sin1 mul") or as `Primitive`
+      objects; by default what a scientist expects (or what the preset of `settings` says).
+    - `hidden_layers`: the greatest depth of nesting; by default 3 (or what the preset says).
+    - `penalty`: "half" or "l0", how networks are made sparse.
+    - `settings`: "modern"; a `Settings`; or "paper" or "released" (or a `Preset`), which train `restarts`
+      networks by gradient descent, as Kim et al. 2019 did.
+    - `select`: which equation of the front is chosen: by "description" length, "accuracy", the "simplest"
+      within one standard error, best "extrapolation", or a function of the candidates.
+    - `seconds`, `restarts`: the budget; without one, the search ends when it is exact or stops improving.
+    - `multi_output`: with several targets, one network "shared" by all, or "separate" searches.
+    - `n_jobs`: workers of the active joblib backend; their number does not change the result.
+    - `random_state`: a number gives the same equations every time; None gives others each time.
+    - `verbose`: whether to show progress.
+    - `warm_start`: whether to go on from the last `fit` on the same data, with a larger budget.
+
+    **Fitted:** `equation_` (a tuple of them for several targets), `equations_` (the Pareto front, a data
+    frame), `constants_` (a data frame), `noise_` (standard deviation of what the equation leaves over),
+    `n_trials_` (networks started), `failures_` (how many came to nothing, by reason), `found_` (everything),
+    `target_names_`, `n_features_in_`, `feature_names_in_`.
+
+    Ctrl-C in `fit` ends the search and keeps the best found so far.
+    """
+
+    def __init__(
+        self,
+        *,
+        primitives: PrimitivesLike | None = None,
+        hidden_layers: int | None = None,
+        penalty: str = "half",
+        settings: str | Settings | Preset = "modern",
+        select: str | Rule = "description",
+        seconds: float | None = None,
+        restarts: int | None = None,
+        multi_output: str = "shared",
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+        verbose: bool = False,
+        warm_start: bool = False,
+    ) -> None:
+        self.primitives = primitives
+        self.hidden_layers = hidden_layers
+        self.penalty = penalty
+        self.settings = settings
+        self.select = select
+        self.seconds = seconds
+        self.restarts = restarts
+        self.multi_output = multi_output
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.warm_start = warm_start
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, *, extrapolation: tuple[Any, Any] | None = None
+    ) -> EQLRegressor:
+        """Searches for the equation.
+
+        `extrapolation` holds data `(X, y)` outside the training range, measured but never fitted.
+        """
+        if self.multi_output not in ("shared", "separate"):
+            raise UnknownName(f"`multi_output` must be 'shared' or 'separate', got {self.multi_output!r}")
+        names = _target_names(y)
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
+        )
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        data = arrange(X, y.astype(np.float64, copy=False), sample_weight)
+        count = data.y.shape[1]
+        self._flat = y.ndim == 1
+        self.target_names_ = names or (["y"] if count == 1 else [f"y{k + 1}" for k in range(count)])
+        self._groups = [list(range(count))] if self.multi_output == "shared" else [[k] for k in range(count)]
+        far = None if extrapolation is None else self._read_far(*extrapolation)
+        founds = self._search_all(data, far)
+        self.found_: Found | tuple[Found, ...] = founds[0] if self.multi_output == "shared" else founds
+        self._describe(data)
+        return self
+
+    def _read_far(self, X: Any, y: Any) -> Table:
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        far, _ = read_table(X, y)
+        if far.y.shape[1] != len(self.target_names_):
+            raise InvalidArgument(
+                f"`extrapolation` has {far.y.shape[1]} target(s), `y` has {len(self.target_names_)}"
+            )
+        return far
+
+    def _search_all(self, data: Table, far: Table | None) -> tuple[Found, ...]:
+        seed = _seed(self.random_state)
+        memories = self._memories(data, seed) if self.warm_start else [None] * len(self._groups)
+        founds = []
+        for group, memory in zip(self._groups, memories, strict=True):
+            outside = None if far is None else (far.X, far.y[:, group])
+            part = Table(data.X, data.y[:, group], data.weight)
+            founds.append(self._search(part, outside, seed if memory is None else memory.seed, memory))
+        return tuple(founds)
+
+    def _search(
+        self, data: Table, far: tuple[np.ndarray, np.ndarray] | None, seed: int, memory: Memory | None
+    ) -> Found:
+        names = getattr(self, "feature_names_in_", None)
+        variables = None if names is None else [str(name) for name in names]
+        settings, preset = _find_settings(self.settings, self.penalty)
+        if preset is not None:
+            return self._train(preset, data, far, seed, variables)
+        display: Any = nullcontext()
+        if self.verbose:
+            from eqlearn.progress import show_progress
+
+            display = show_progress(self._share(), ", ".join(self.target_names_))
+        with display as progress:
+            return discover(
+                data.X, data.y,
+                primitives=SCIENCE if self.primitives is None else self.primitives,
+                hidden_layers=3 if self.hidden_layers is None else self.hidden_layers,
+                penalty=self.penalty, seconds=self._share(), restarts=self.restarts, seed=seed,
+                variables=variables, sample_weight=data.weight, extrapolation=far, select=self.select,
+                n_jobs=self.n_jobs, settings=settings, progress=progress, journal=memory,
+            )  # fmt: skip
+
+    def _share(self) -> float | None:
+        """The seconds for each search."""
+        return None if self.seconds is None else self.seconds / len(self._groups)
+
+    def _train(
+        self,
+        preset: Preset,
+        data: Table,
+        far: tuple[np.ndarray, np.ndarray] | None,
+        seed: int,
+        variables: list[str] | None,
+    ) -> Found:
+        from eqlearn.gradient_search import search_by_gradient
+
+        for name in ("seconds", "warm_start"):
+            if getattr(self, name):
+                raise InvalidArgument(
+                    f"`{name}` can't be used with the preset {preset.name!r}; use `restarts`"
+                )
+        if data.weight is not None:
+            raise InvalidArgument(f"`sample_weight` can't be used with the preset {preset.name!r}")
+        if self.primitives is not None:
+            units = parse_layers(self.primitives, 1)[0]
+            preset = replace(preset, primitives=format_set(units))
+        if self.hidden_layers is not None:
+            preset = replace(preset, hidden_layers=self.hidden_layers)
+        return search_by_gradient(
+            preset, data.X, data.y, restarts=self.restarts or 20, seed=seed, variables=variables,
+            extrapolation=far, select=self.select,
+        )  # fmt: skip
+
+    def _memories(self, data: Table, seed: int) -> list[Memory]:
+        """What the last fit remembers, if it was on these data with these settings; else empty ones."""
+        same = (
+            data.X, data.y, data.weight, self.target_names_, self.primitives, self.hidden_layers,
+            self.penalty, self.settings, self.multi_output, self.random_state,
+        )  # fmt: skip
+        fingerprint = joblib.hash(same)
+        old: list[Memory] = getattr(self, "_remembered", [])
+        if not old or old[0].fingerprint != fingerprint:
+            if old:
+                warnings.warn(
+                    "the data or settings are not those of the last fit, so `warm_start` starts anew",
+                    stacklevel=4,
+                )
+            self._remembered = [Memory(fingerprint, seed) for _ in self._groups]
+        return self._remembered
+
+    def _describe(self, data: Table) -> None:
+        """Sets the fitted attributes that only restate what was found."""
+        import pandas as pd
+
+        founds = self._founds()
+        equations = self._equations(None)
+        self.equation_ = equations[0] if self._flat else equations
+        fronts = [front_frame(found.front, found.best) for found in founds]
+        if len(fronts) > 1:
+            for name, front in zip(self.target_names_, fronts, strict=True):
+                front.insert(0, "output", name)
+        self.equations_ = pd.concat(fronts, ignore_index=True)
+        grouped = zip(founds, self._groups, strict=True)
+        constants = [constants_frame(f.best, [self.target_names_[k] for k in g]) for f, g in grouped]
+        self.constants_ = pd.concat(constants, ignore_index=True)
+        if self._flat:
+            self.constants_ = self.constants_.drop(columns="output")
+        self.n_trials_ = sum(found.restarts for found in founds)
+        self.failures_ = dict(sum((Counter(found.failures) for found in founds), Counter()))
+        noise = [_noise(equation, data, k) for k, equation in enumerate(equations)]
+        self.noise_ = noise[0] if self._flat else np.array(noise)
+        rows = np.arange(data.rows)
+        if data.rows > _DRAWN_ROWS:
+            rows = np.sort(np.random.default_rng(0).choice(data.rows, _DRAWN_ROWS, replace=False))
+        self._drawn = data.take(rows)
+        preset = _find_settings(self.settings, self.penalty)[1]
+        units = () if preset is not None else parse_layers(self.primitives or SCIENCE, 1)[0]
+        self._network_inputs = _input_names(data, founds[0].variables, {unit.name for unit in units})
+
+    def _founds(self) -> tuple[Found, ...]:
+        check_is_fitted(self)
+        return self.found_ if isinstance(self.found_, tuple) else (self.found_,)
+
+    def _candidates(self, index: int | Sequence[int] | None) -> list[Candidate]:
+        founds = self._founds()
+        if index is None:
+            return [found.best for found in founds]
+        places = list(index) if isinstance(index, Sequence) else [int(index)]
+        if len(places) != len(founds):
+            raise InvalidArgument(f"`index` must hold {len(founds)} row(s) of `equations_`, got {index!r}")
+        starts = np.cumsum([0, *(len(found.front) for found in founds)])
+        chosen = []
+        for found, start, place in zip(founds, starts, places, strict=False):
+            end = start + len(found.front)
+            if not start <= place < end:
+                raise InvalidArgument(f"`index` {place} is not in rows {start} to {end - 1} of `equations_`")
+            chosen.append(found.front[place - start])
+        return chosen
+
+    def _equations(self, index: int | Sequence[int] | None) -> tuple[Equation, ...]:
+        return tuple(equation for candidate in self._candidates(index) for equation in candidate.equations)
+
+    def predict(self, X: Any, index: int | Sequence[int] | None = None) -> np.ndarray:
+        """The chosen equation's values, or those of row `index` of `equations_` (with separate searches, one
+        row for each target). Where an equation is not defined, the value is NaN or infinite."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        values = np.stack([equation(X) for equation in self._equations(index)], axis=1)
+        return values[:, 0] if self._flat else values
+
+    def sympy(self, index: int | Sequence[int] | None = None) -> Any:
+        """The equation as a SymPy expression; a tuple of them for several targets."""
+        expressions: tuple[sp.Expr, ...] = tuple(equation.expr for equation in self._equations(index))
+        return expressions[0] if self._flat else expressions
+
+    def latex(self, index: int | Sequence[int] | None = None, digits: int = 4) -> Any:
+        """The equation in LaTeX; a tuple of texts for several targets."""
+        texts = tuple(equation.latex(digits) for equation in self._equations(index))
+        return texts[0] if self._flat else texts
+
+    def plot(self, kind: str = "all", *, X: Any = None, y: Any = None, output: int = 0) -> Figure:
+        """A figure: the "pareto" front, the surviving "network", "predictions", "residuals", or "all".
+
+        Predictions are of the training data (2,000 rows at most) unless `X` and `y` are given; with several
+        targets, of the one at place `output`.
+        """
+        from eqlearn.figures import Picture, draw, new_figure
+
+        founds = self._founds()
+        if (X is None) != (y is None):
+            raise InvalidArgument("`X` and `y` must be given together")
+        if not 0 <= output < len(self.target_names_):
+            raise InvalidArgument(f"there is no `output` {output} among {len(self.target_names_)}")
+        if X is None:
+            X, true = self._drawn.X, self._drawn.y[:, output]
+        else:
+            X, true = validate_data(self, X, reset=False, dtype=np.float64), read_table(X, y)[0].y[:, output]
+        which = next(i for i, group in enumerate(self._groups) if output in group)
+        best, group = founds[which].best, self._groups[which]
+        place = group.index(output)
+        picture = Picture(
+            front=founds[which].front, best=best, true=true, predicted=best.equations[place](X),
+            inputs=self._network_inputs, outputs=[self.target_names_[k] for k in group], output=place,
+        )  # fmt: skip
+        return draw(picture, kind, new_figure(kind))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31 - 1))
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    raise WrongType(f"`random_state` must be None, a number or a numpy generator, got {random_state!r}")
+
+
+def _find_settings(settings: Any, penalty: str) -> tuple[Settings, Preset | None]:
+    if isinstance(settings, Settings):
+        return settings, None
+    if isinstance(settings, Preset):
+        return Settings(), settings
+    if settings == "modern":
+        return Settings(), None
+    if settings not in ("paper", "released"):
+        raise UnknownName(f"no `settings` named {settings!r}; use 'modern', 'paper', 'released' or an object")
+    if penalty not in ("half", "l0"):
+        raise UnknownName(f"no `penalty` named {penalty!r}; use 'half' or 'l0'")
+    return Settings(), PRESETS[settings if penalty == "half" else f"{settings}-l0"]
+
+
+def _target_names(y: Any) -> list[str]:
+    """The names a series or frame gives its targets; none otherwise."""
+    if hasattr(y, "columns"):
+        return [str(name) for name in y.columns]
+    name = getattr(y, "name", None)
+    return [str(name)] if name is not None and np.ndim(y) == 1 else []
+
+
+def _input_names(data: Table, variables: Sequence[str], primitives: set[str]) -> list[str]:
+    """What a found network sees: the columns, logarithms of positive ones, products."""
+    features = Features.of(
+        data.X, data.y, logarithms="pow" in primitives, products=bool(primitives & {"square", "mul", "pow"})
+    )
+    logs = [f"log {variables[i]}" for i in features.logarithms]
+    return [*variables, *logs, *("·".join(variables[i] for i in p) for p in features.products)]
+
+
+def _noise(equation: Equation, data: Table, output: int) -> float:
+    """The standard deviation of what an equation leaves over, its constants' freedom discounted."""
+    left = data.y[:, output] - equation(data.X)
+    weight = np.ones(data.rows) if data.weight is None else data.weight / data.weight.mean()
+    return math.sqrt(float(left**2 @ weight) / max(1, data.rows - len(equation.constants)))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eqlearn.core.text import latex_name
 from eqlearn.diagram import Diagram, Node, diagram
 from eqlearn.discovery.select import Candidate
 from eqlearn.errors import InvalidArgument, UnknownName
@@ -39,7 +40,6 @@ _STYLE = {
     "grid.color": FAINT,
     "grid.linewidth": 0.8,
     "text.color": INK,
-    "text.parse_math": False,  # names of columns are shown as they are, dollars and all
     "xtick.color": GREY,
     "ytick.color": GREY,
     "xtick.labelcolor": INK,
@@ -66,8 +66,8 @@ class Picture:
     output: int = 0
 
     @property
-    def title(self) -> str:
-        return f"{self.outputs[self.output]} = {self.best.equations[self.output]}"
+    def name(self) -> str:
+        return self.outputs[self.output]
 
 
 def draw(picture: Picture, kind: str, figure: Figure) -> Figure:
@@ -80,9 +80,19 @@ def draw(picture: Picture, kind: str, figure: Figure) -> Figure:
         for name, ax in zip(chosen, axes, strict=True):
             KINDS[name](picture, ax)
         if kind == "all":
-            figure.suptitle(_short(picture.title, 200, 100), fontsize=11, x=0.02, ha="left")
-        # Text is laid out when it is drawn, by the settings of that moment: so it happens here.
-        figure.canvas.draw()
+            heading, mathematics = _heading(picture)
+            size = 13 if mathematics else 10
+            figure.suptitle(heading, parse_math=mathematics, fontsize=size, x=0.02, ha="left")
+    return figure
+
+
+def new_figure(kind: str = "all") -> Figure:
+    """An empty figure of pyplot's, so that `plt.show()` knows it; a notebook shows it by itself, once."""
+    from matplotlib import pyplot as plt
+
+    figure: Figure = plt.figure(figsize=(9.5, 7.5) if kind == "all" else (5.2, 4.0), layout="constrained")
+    if "inline" in plt.get_backend():
+        plt.close(figure)  # else the notebook shows it at the cell's end, and again as the cell's value
     return figure
 
 
@@ -128,8 +138,8 @@ def predictions(picture: Picture, ax: Axes) -> None:
     if spread > 0:
         r2 = 1 - float(((true - predicted) ** 2).sum()) / spread
         ax.text(0.03, 0.97, f"R² = {_r2_text(r2)}", transform=ax.transAxes, va="top")
-    name = picture.outputs[picture.output]
-    ax.set(xlabel=_short(f"{name}, measured", 60), ylabel=_short(f"{name}, predicted", 60))
+    ax.set_xlabel(_short(f"{picture.name}, measured", 60), parse_math=False)
+    ax.set_ylabel(_short(f"{picture.name}, predicted", 60), parse_math=False)
     ax.set_title("Predicted and measured")
 
 
@@ -141,7 +151,8 @@ def residuals(picture: Picture, ax: Axes) -> None:
     ax.axhspan(-width, width, color=FAINT, alpha=0.6, lw=0, zorder=0)
     ax.axhline(0, color=GREY, lw=1, zorder=1)
     ax.plot(predicted, left, "o", ms=_marker_size(len(true)), color=DATA, alpha=_opacity(len(true)), mew=0)
-    ax.set(xlabel=_short(f"{picture.outputs[picture.output]}, predicted", 60), ylabel="measured - predicted")
+    ax.set_xlabel(_short(f"{picture.name}, predicted", 60), parse_math=False)
+    ax.set_ylabel("measured - predicted")
     ax.set_title("Residuals")
 
 
@@ -168,32 +179,31 @@ def _draw_node(node: Node, ax: Axes) -> None:
         return
     face = {"input": "#e8f0fa", "output": "#fdeadf", "constant": FAINT, "unit": "white"}[node.kind]
     edge = {"input": DATA, "output": CHOSEN, "constant": GREY, "unit": INK}[node.kind]
-    ax.text(
-        node.column, node.height, _short(node.label, 18), ha="center", va="center", zorder=4,
-        bbox={"boxstyle": "round,pad=0.4,rounding_size=0.6", "fc": face, "ec": edge, "lw": 1},
-    )  # fmt: skip
+    box = {"boxstyle": "round,pad=0.4,rounding_size=0.6", "fc": face, "ec": edge, "lw": 1}
+    label = ax.text(node.column, node.height, _short(node.label, 18), parse_math=False, bbox=box, zorder=4)
+    label.set(ha="center", va="center")
 
 
 def _draw_edges(graph: Diagram, ax: Axes) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    largest = max(abs(edge.weight) for edge in graph.edges) if graph.edges else 1.0
+    largest: dict[int, float] = {}
+    for edge in graph.edges:
+        column = graph.nodes[edge.target].column
+        largest[column] = max(largest.get(column, 0.0), abs(edge.weight))
     for edge in graph.edges:
         source, target = graph.nodes[edge.source], graph.nodes[edge.target]
-        # Over four decades of weight, from a hair to a strong line.
-        strength = 1 + math.log10(abs(edge.weight) / largest) / 4
+        # Over three decades below the column's largest weight, from a strong line to a hair.
+        strength = 1 + math.log10(abs(edge.weight) / largest[target.column]) / 3
         x0, x1 = source.column, target.column
         y1 = target.height - 0.02 * edge.argument
         bend = (x1 - x0) / 2
         curve = [(x0, source.height), (x0 + bend, source.height), (x1 - bend, y1), (x1, y1)]
-        ax.add_patch(
-            PathPatch(
-                Path(curve, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4]),
-                fill=False, lw=0.6 + 2.4 * max(0.0, strength), ec=DATA if edge.weight > 0 else CHOSEN,
-                alpha=0.75, capstyle="round", zorder=2,
-            )  # fmt: skip
-        )
+        path = Path(curve, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
+        width, colour = 0.6 + 2.4 * max(0.0, strength), DATA if edge.weight > 0 else CHOSEN
+        line = PathPatch(path, fill=False, lw=width, ec=colour, alpha=0.75, capstyle="round", zorder=2)
+        ax.add_patch(line)
 
 
 KINDS: dict[str, Callable[[Picture, Any], None]] = {
@@ -202,6 +212,21 @@ KINDS: dict[str, Callable[[Picture, Any], None]] = {
     "predictions": predictions,
     "residuals": residuals,
 }
+
+
+def _heading(picture: Picture) -> tuple[str, bool]:
+    """The equation as mathematics, if it fits on a line and matplotlib knows its symbols; else as text."""
+    from matplotlib.mathtext import MathTextParser
+
+    equation = picture.best.equations[picture.output]
+    if equation.complexity <= 30:
+        formula = f"${latex_name(picture.name)} = {equation.latex(4)}$"
+        with suppress(
+            ValueError
+        ):  # a name may hold anything, and matplotlib's LaTeX is a small part of LaTeX
+            MathTextParser("path").parse(formula)
+            return formula, True
+    return _short(f"{picture.name} = {equation}", 300, 110), False
 
 
 def _finite(picture: Picture) -> tuple[np.ndarray, np.ndarray]:

@@ -58,11 +58,8 @@ def show_progress(
     line whenever the best equation changes.
     """
     console = Console() if console is None else console
-    if console.is_jupyter:
-        lively = importlib.util.find_spec("ipywidgets") is not None
-    else:
-        lively = console.is_terminal
-    if not lively:
+    has_widgets = importlib.util.find_spec("ipywidgets") is not None
+    if not (has_widgets if console.is_jupyter else console.is_terminal):
         yield _lines(console, target)
         return
     status = _Status(seconds, target)

@@ -137,6 +137,7 @@ def test_a_failure_is_recorded_with_its_place():
     assert [(f.member, f.phase, f.step) for f in records[-1].failures] == [(1, "only", 9)]
     assert records[-1].alive.tolist() == [True, False, True]
     assert records[8].failures == ()
+    assert records[-1].loss.isnan().tolist() == [False, True, False]
 
 
 def test_a_member_that_overflows_fails_alone():

@@ -52,7 +52,7 @@ class Equation:
     expr: Any
     variables: tuple[str, ...]
 
-    def __init__(self, expr: sp.Expr | float, variables: Sequence[str]) -> None:
+    def __init__(self, expr: sp.Expr | float | int, variables: Sequence[str]) -> None:
         if isinstance(expr, str) or not isinstance(expr, (sp.Expr, int, float)):
             raise WrongType(
                 f"`expr` must be a SymPy expression, got {type(expr).__name__}; `Equation.parse` reads text"

@@ -167,6 +167,6 @@ def jax_function(program: Program, variables: Sequence[str]) -> Callable[..., An
         X = jnp.asarray(X)
         constants = jnp.asarray(fitted_values, dtype=X.dtype) if constants is None else constants
         columns = [X[..., i] for i in range(len(variables))]
-        return jnp.broadcast_to(program.run(functions, columns, constants), X.shape[:-1])
+        return jnp.broadcast_to(program.run(functions, columns, list(constants)), X.shape[:-1])
 
     return equation

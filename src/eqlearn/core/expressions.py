@@ -33,7 +33,7 @@ FUNCTIONS: dict[str, Any] = {
 }
 NAMES = {function: name for name, function in FUNCTIONS.items()}
 _ATOMS = (sp.Symbol, sp.Float, sp.Rational, type(sp.pi), type(sp.E))
-_NOT_REAL = {sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I}
+NOT_REAL = {sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I}
 # What SymPy, which thinks of complex arguments, makes of formulas that are real wherever they are defined.
 _REWRITES = {sp.cot: lambda g: sp.cos(g) / sp.sin(g), sp.re: lambda g: g, sp.im: lambda g: sp.S.Zero}
 # The largest decimal exponent of a number; with longer ones, text could not be read back quickly.
@@ -227,18 +227,20 @@ def canonical(expr: sp.Expr, variables: Sequence[str]) -> Any:
     is not known here, `NotFinite` where a number is not finite or not real.
     """
     symbols = {name: real_symbol(name) for name in variables}
-    for _ in range(8):  # rounding may let SymPy merge parts, which makes new numbers to round
+    for again in range(8):  # rounding may let SymPy merge parts, which makes new numbers to round
         new: dict[sp.Expr, sp.Expr] = {}
         for node in parts(expr):
-            new[node] = _canonical_node(node, [new[a] for a in node.args], symbols)
+            args = _canonical_args(node, [new[a] for a in node.args])
+            kept = again and args and same(args, node.args)
+            new[node] = node if kept else _canonical_node(node, args, symbols)
         before, expr = expr, new[expr]
         if expr == before:
             break
-    return _rounded(expr)
+    return _rounded(expr) if isinstance(expr, sp.Float) else expr
 
 
 def _canonical_node(node: sp.Expr, args: list[sp.Expr], symbols: Mapping[str, sp.Symbol]) -> sp.Expr:
-    if node in _NOT_REAL or isinstance(node, sp.AccumBounds):
+    if node in NOT_REAL or isinstance(node, sp.AccumBounds):
         raise NotFinite(
             f"the formula holds the number `{node}`: a part that depends on no variable lies outside "
             "the domain of its function (a division by zero, a root or logarithm of a negative number)"
@@ -256,10 +258,14 @@ def _canonical_node(node: sp.Expr, args: list[sp.Expr], symbols: Mapping[str, sp
         raise InvalidExpression(
             f"the function `{node.func.__name__}` is not known; the known ones are {', '.join(FUNCTIONS)}"
         )
+    return node.func(*args)
+
+
+def _canonical_args(node: sp.Expr, args: Sequence[sp.Expr]) -> list[sp.Expr]:
     # SymPy reads exp(1000 + g) as 1.97e434*exp(g). Such a number is kept whole; `lower` takes it back into
     # the exponential, so that no value overflows on the way.
     beside_exp = isinstance(node, sp.Mul) and any(isinstance(a, sp.exp) for a in args)
-    return node.func(*(_rounded(a, beside_exp) for a in args))
+    return [_rounded(a, beside_exp) if isinstance(a, sp.Float) else a for a in args]
 
 
 def magnitude(number: sp.Float) -> int:
@@ -268,9 +274,7 @@ def magnitude(number: sp.Float) -> int:
     return int(exponent + bits) if mantissa else 0
 
 
-def _rounded(number: sp.Expr, beside_exp: bool = False) -> sp.Expr:
-    if not isinstance(number, sp.Float):
-        return number
+def _rounded(number: sp.Float, beside_exp: bool = False) -> sp.Float:
     if beside_exp and 1000 < abs(magnitude(number)) < MAX_EXPONENT * math.log2(10):
         return number
     value = float(number)
@@ -278,4 +282,5 @@ def _rounded(number: sp.Expr, beside_exp: bool = False) -> sp.Expr:
         raise NotFinite(
             f"the constant {sp.Float(number, 3)} is beyond float64; scale the data to moderate units"
         )
-    return fitted(value)
+    rounded = fitted(value)
+    return number if number == rounded else rounded

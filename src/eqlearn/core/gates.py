@@ -55,7 +55,8 @@ class HardConcrete(nn.Module):
             return self.stretch(torch.sigmoid(self.log_alpha))
         numel = self.log_alpha.numel() // len(self.seeds)
         u = counter_noise(self.seeds, self.step, numel).to(self.log_alpha.dtype)
-        self.step += 1
+        # A new tensor: counting up in place would change the noise under a compiled backward pass.
+        self.step = self.step + 1
         u = u.clamp(1e-6, 1 - 1e-6).view(self.log_alpha.shape)
         return self.stretch(torch.sigmoid((torch.log(u) - torch.log1p(-u) + self.log_alpha) / BETA))
 

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import sympy as sp
+from numpy.typing import NDArray
 
 from eqlearn.core.expressions import (
     FUNCTIONS,
@@ -29,6 +30,7 @@ from eqlearn.core.expressions import (
 from eqlearn.errors import NotFinite
 
 Algebra: TypeAlias = Mapping[str, Callable[..., Any]]
+Arrays: TypeAlias = "Sequence[Any] | NDArray[Any]"
 
 _SPELLINGS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 _OPERATORS: Algebra = {
@@ -70,8 +72,8 @@ class Program:
     def run(
         self,
         functions: Algebra,
-        variables: Sequence[Any],
-        constants: Sequence[Any],
+        variables: Arrays,
+        constants: Arrays,
         number: Callable[[float], Any] = float,
     ) -> Any:
         """The value on arrays; a part is let go as soon as nothing needs it any more."""
@@ -92,7 +94,7 @@ class Program:
                         del values[a]
         return values[len(self.steps) - 1]
 
-    def evaluate(self, columns: Sequence[Any], constants: Sequence[float] | None = None) -> Any:
+    def evaluate(self, columns: Arrays, constants: Arrays | None = None) -> Any:
         """The value in float64, NaN or infinite outside the domain; with other constants if given."""
         constants = self.constants if constants is None else constants
         with np.errstate(all="ignore"):

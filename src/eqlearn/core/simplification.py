@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from eqlearn.core.expressions import complexity, fitted, parts, same
+from eqlearn.core.expressions import NOT_REAL, complexity, fitted, parts, same
 from eqlearn.core.program import lower
 
 _MAX_PARTS = 20_000  # beyond, a formula is left as it is
@@ -197,7 +197,7 @@ def _expanded(term: sp.Expr) -> sp.Expr:
     return sp.expand_mul(sp.Mul(*factors), deep=False)
 
 
-def _count_terms(node: sp.Expr) -> float:
+def _count_terms(node: sp.Expr) -> int | float:
     """How many terms a part has at most when it is multiplied out."""
     if isinstance(node, sp.Add):
         return sum(map(_count_terms, node.args))
@@ -211,6 +211,8 @@ def _count_terms(node: sp.Expr) -> float:
 
 def _faithful(form: sp.Expr, original: sp.Expr) -> bool:
     """Whether two forms have the same values, to rounding, at fixed points near 0, 1 and 10."""
+    if any(node in NOT_REAL for node in parts(form)):
+        return False
     symbols = sorted(original.free_symbols, key=lambda s: s.name)
     generator = np.random.default_rng(0)
     points = generator.uniform(-1, 1, size=(len(symbols), 96)) * np.repeat([1.0, 3.0, 10.0], 32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 import sympy as sp
@@ -56,7 +57,7 @@ class SparseLinear(nn.Module):
         return torch.where(self.mask, raw, 0.0)
 
     def forward(self, x: Float[Tensor, "*any in rows"]) -> Float[Tensor, "*more out rows"]:
-        return self.weight @ x
+        return self.weight @ x if self.training else _silent_product(self.weight, x)
 
     def symbolic(self, x: sp.Matrix) -> sp.Matrix:
         """The same map on a column of SymPy expressions; entries that are zero leave no trace."""
@@ -67,7 +68,7 @@ class SparseLinear(nn.Module):
             sp.Add(*(sp.Float(w, 17) * h for w, h in zip(row, x, strict=True) if w != 0))
             for row in weight.tolist()
         ]
-        return sp.Matrix(rows)
+        return sp.Matrix([_as_float64(row) for row in rows])
 
     @torch.no_grad()
     def settled(self) -> Float[Tensor, "*members out in"]:
@@ -88,6 +89,27 @@ class SparseLinear(nn.Module):
     def extra_repr(self) -> str:
         members = "" if self.members is None else f", members={self.members}"
         return f"{self.in_features}, {self.out_features}{members}, gates={self.gate is not None}"
+
+
+def _as_float64(expression: sp.Expr) -> sp.Expr:
+    """A sum whose constant overflows float64 is infinite, as it is on tensors; SymPy would compute the
+    exponential of such a number for ever."""
+    constant = expression.as_coeff_Add()[0]
+    if constant.is_Float and math.isinf(float(constant)):
+        return sp.sign(constant) * sp.oo
+    return expression
+
+
+def _silent_product(weight: Tensor, x: Tensor) -> Tensor:
+    """`weight @ x` in which a zero weight silences even NaN and infinity, as it does in the formula."""
+    broken = ~torch.isfinite(x)
+    y = weight @ x.masked_fill(broken, 0.0)
+    with torch.no_grad():
+        sign = weight.sign()
+        count = sign.abs() @ broken.to(x.dtype)
+        net = sign @ x.masked_fill(~broken, 0.0).nan_to_num(nan=0.0, posinf=1.0, neginf=-1.0)
+        lost = torch.where(net.abs() == count, net * torch.inf, torch.nan)
+    return torch.where(count == 0, y, lost)
 
 
 def sparse_layers(model: nn.Module) -> Iterator[SparseLinear]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eqlearn.core.expressions import did_you_mean
 from eqlearn.errors import UnknownName
 
 
@@ -74,7 +74,5 @@ SETS: dict[str, DataSet] = {
 def load(name: str) -> DataSet:
     """The data set of that name: `load("kepler").X`, `.y`."""
     if name not in SETS:
-        nearest = difflib.get_close_matches(name, SETS, n=1, cutoff=0.5)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"the known ones are {', '.join(SETS)}"
-        raise UnknownName(f"no data set named {name!r}; {hint}")
+        raise UnknownName(f"no data set named {name!r}; {did_you_mean(name, SETS)}")
     return SETS[name]

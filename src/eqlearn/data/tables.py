@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eqlearn.data.sources import Source, open_source
+from eqlearn.data.formats import open_source
+from eqlearn.data.source import Source
 from eqlearn.errors import InvalidArgument, NotFinite
 
 # With fewer rows, every formula with as many constants is an exact law.
@@ -108,7 +109,9 @@ def _choose(
             raise InvalidArgument(f"column {name!r} is both wanted and in `ignore`")
     chosen = tuple(inputs) or tuple(c for c in source.columns if c not in target and c not in ignore)
     if not chosen:
-        raise InvalidArgument(f"{source.name} has no column left to explain {target[0]!r} with; it has {listed}")
+        raise InvalidArgument(
+            f"{source.name} has no column left to explain {target[0]!r} with; it has {listed}"
+        )
     for names, argument in ((chosen, "inputs"), (tuple(target), "target")):
         if len(set(names)) < len(names):
             raise InvalidArgument(f"`{argument}` names a column twice: {', '.join(names)}")

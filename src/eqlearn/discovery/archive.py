@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,35 +16,48 @@ from eqlearn.discovery.select import Candidate, best_description, pareto_front
 
 # An exact formula of at most this many nodes is taken at once; a longer one is given another round.
 SHORT = 25
+# How many networks are read at the end of a search in noise.
+FINAL = 10
 
 
 class Archive:
-    """Candidates and the networks behind them, in the order in which rounds delivered them."""
+    """Candidates and the networks behind them, in the order in which rounds delivered them.
+
+    Reading a formula out of a network takes longer than fitting it, so during the search only exact
+    networks and new leaders are read; `front` reads the others that could matter.
+    """
 
     def __init__(self, finisher: Finisher) -> None:
         self.finisher = finisher
         self.fits: list[Fit] = []
         self.candidates: list[Candidate] = [_constant(finisher)]
         self.rounds_without_gain = 0
+        self._unread: list[tuple[int, Fit]] = []
+        self._leader = math.inf
         self._exact_rounds = 0
 
     def add(self, outcome: Outcome) -> None:
-        """Takes up a round's networks; those worth it become candidates."""
-        before = self.best.description_length
-        for fit in outcome.fits:
-            if self._worth_reading(fit):
-                candidate = self.finisher.candidate(fit, outcome.number)
-                if candidate is not None:
-                    self.candidates.append(candidate)
+        """Takes up a round's networks."""
+        gained = False
+        for fit in sorted(outcome.fits, key=self._score):
+            if self._score(fit) < self._leader - 1e-6:
+                self._leader, gained = self._score(fit), True
+                self._read(outcome.number, fit)
+            elif fit.loss < EXACT:
+                self._read(outcome.number, fit)
+            else:
+                self._unread.append((outcome.number, fit))
             self.fits.append(fit)
-        gained = self.best.description_length < before - 1e-9
         self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
         self._exact_rounds += self.best.exact
 
-    def _worth_reading(self, fit: Fit) -> bool:
-        """Exact, or better than every network as small: nothing else can reach the front."""
-        smaller = [f.loss for f in self.fits if f.weights <= fit.weights]
-        return fit.loss < EXACT or fit.loss < 0.999 * min(smaller, default=float("inf"))
+    def _score(self, fit: Fit) -> float:
+        return fit.score(self.finisher.training.rows)
+
+    def _read(self, number: int, fit: Fit) -> None:
+        candidate = self.finisher.candidate(fit, number)
+        if candidate is not None:
+            self.candidates.append(candidate)
 
     @property
     def best(self) -> Candidate:
@@ -57,20 +71,24 @@ class Archive:
     @property
     def parents(self) -> Sequence[Fit]:
         """The best networks of the best one's depth and way of joining."""
-        rows = self.finisher.training.rows
-        ranked = sorted((f for f in self.fits if f.weights), key=lambda f: f.score(rows))
-        if not ranked:
-            return ()
-        kind = _kind(ranked[0])
-        return [f for f in ranked if _kind(f) == kind][:6]
+        ranked = sorted((f for f in self.fits if f.weights), key=self._score)
+        return [f for f in ranked if f.kind == ranked[0].kind][:6] if ranked else ()
 
     def front(self) -> tuple[Candidate, ...]:
+        """The Pareto front of everything found; exact searches need no more reading."""
+        if not self.best.exact:
+            for number, fit in self._worth_reading():
+                self._read(number, fit)
+            self._unread.clear()
         return pareto_front(self.candidates)
 
-
-def _kind(fit: Fit) -> tuple[int, bool]:
-    structure = fit.population.structures[0]
-    return len(structure.layers), structure.skip
+    def _worth_reading(self) -> list[tuple[int, Fit]]:
+        """The best by score, and for each size the best fit."""
+        ranked = sorted(self._unread, key=lambda item: self._score(item[1]))
+        chosen = ranked[:FINAL]
+        for size in sorted({fit.weights for _, fit in ranked}):
+            chosen.append(min((i for i in ranked if i[1].weights == size), key=lambda item: item[1].loss))
+        return list({id(fit): (number, fit) for number, fit in chosen}.values())[: 2 * FINAL]
 
 
 def _constant(finisher: Finisher) -> Candidate:

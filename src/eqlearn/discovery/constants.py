@@ -8,9 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import sympy as sp
+import torch
+from torch import Tensor
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.expressions import constant_holders, held_constant, real_symbol, replace_constants
+from eqlearn.core.expressions import constant_holders, fitted, real_symbol, replace_constants
+from eqlearn.core.program import array_functions, lower
+
+TORCH = array_functions(torch)
 
 
 @dataclass(frozen=True)
@@ -23,31 +28,24 @@ class ConstantFit:
 
 
 class Parametric:
-    """A formula as a function of its constants as well as its variables, with analytic slopes."""
+    """A formula as a function of its fitted constants as well as its variables, with exact slopes."""
 
     def __init__(self, equation: Equation) -> None:
-        holders = constant_holders(equation.expr)
-        self.parameters = sp.symbols(f"c:{len(holders)}", real=True, cls=sp.Dummy)
-        self.skeleton = replace_constants(equation.expr, dict(zip(holders, self.parameters, strict=True)))
-        self.start = np.array([float(held_constant(h)) for h in holders], dtype=np.float64)
-        self.variables = equation.variables
-        symbols = [*(real_symbol(name) for name in equation.variables), *self.parameters]
-        slopes = [self.skeleton.diff(p) for p in self.parameters]
-        self._value = sp.lambdify(symbols, self.skeleton, "numpy", cse=True)
-        self._both = sp.lambdify(symbols, [self.skeleton, *slopes], "numpy", cse=True)
+        self.equation_ = equation
+        self.holders = constant_holders(equation.expr)
+        self.program = lower(equation.expr, [real_symbol(name) for name in equation.variables])
+        self.start = np.array(equation.constants, dtype=np.float64)
 
-    def value(self, columns: Sequence[np.ndarray], constants: np.ndarray) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return np.broadcast_to(np.asarray(self._value(*columns, *constants), dtype=float), columns[0].shape)
-
-    def linearise(self, columns: Sequence[np.ndarray], constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values `(rows,)` and slopes `(rows, constants)`."""
-        with np.errstate(all="ignore"):
-            value, *slopes = self._both(*columns, *constants)
-        shape = columns[0].shape
-        stacked = [np.broadcast_to(np.asarray(s, dtype=float), shape) for s in slopes]
-        jacobian = np.stack(stacked, axis=1) if stacked else np.empty((*shape, 0))
-        return np.broadcast_to(np.asarray(value, dtype=float), shape), jacobian
+    def linearise(self, columns: Tensor, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values `(rows,)` and slopes `(rows, constants)` at columns `(in, rows)`."""
+        rows = columns.shape[1]
+        leaves = [torch.full((rows,), float(c), dtype=torch.float64, requires_grad=True) for c in constants]
+        value = torch.as_tensor(self.program.run(TORCH, columns, leaves), dtype=torch.float64).expand(rows)
+        if not leaves:
+            return value.numpy(), np.empty((rows, 0))
+        # Rows do not meet, so the slope of the sum is every row's own slope.
+        slopes = torch.autograd.grad(value.sum(), leaves, allow_unused=True, materialize_grads=True)
+        return value.detach().numpy(), torch.stack(slopes, dim=1).numpy()
 
     def fit(
         self,
@@ -60,7 +58,7 @@ class Parametric:
         steps: int = 30,
     ) -> ConstantFit:
         """Levenberg-Marquardt from `start`; the `fixed` ones stay where they are, with error zero."""
-        columns = list(X.T)
+        columns = torch.as_tensor(np.ascontiguousarray(X.T))
         root = None if weight is None else np.sqrt(weight / weight.mean())
         c = (self.start if start is None else start).copy()
         free = np.flatnonzero(~fixed) if fixed is not None else np.arange(len(c))
@@ -69,7 +67,8 @@ class Parametric:
         for _ in range(steps if len(free) else 0):
             if not math.isfinite(loss):
                 break
-            scale = np.sqrt((jacobian**2).sum(axis=0))
+            with np.errstate(all="ignore"):
+                scale = np.sqrt((jacobian**2).sum(axis=0))
             scale[~(scale > 0)] = 1.0
             rows = np.vstack([jacobian / scale, math.sqrt(damping) * np.eye(len(free))])
             right = np.concatenate([-residual, np.zeros(len(free))])
@@ -95,7 +94,7 @@ class Parametric:
         return ConstantFit(c, errors, math.sqrt(loss / len(y)) if math.isfinite(loss) else math.inf)
 
     def _residual(
-        self, columns: list[np.ndarray], y: np.ndarray, root: np.ndarray | None, c: np.ndarray, free: np.ndarray
+        self, columns: Tensor, y: np.ndarray, root: np.ndarray | None, c: np.ndarray, free: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         value, jacobian = self.linearise(columns, c)
         residual, jacobian = value - y, jacobian[:, free]
@@ -103,19 +102,22 @@ class Parametric:
 
     def equation(self, constants: Sequence[sp.Expr | float]) -> Equation:
         """The formula with these constants, numbers or exact expressions."""
-        numbers = [c if isinstance(c, sp.Basic) else sp.Float(float(c), 17) for c in constants]
-        return Equation(self.skeleton.xreplace(dict(zip(self.parameters, numbers, strict=True))), self.variables)
+        numbers = [c if isinstance(c, sp.Basic) else fitted(float(c)) for c in constants]
+        expr = replace_constants(self.equation_.expr, dict(zip(self.holders, numbers, strict=True)))
+        return Equation(expr, self.equation_.variables)
 
 
 def _square(residual: np.ndarray) -> float:
-    total = float(residual @ residual)
+    with np.errstate(all="ignore"):
+        total = float(residual @ residual)
     return total if math.isfinite(total) else math.inf
 
 
 def _standard_errors(jacobian: np.ndarray, loss: float, rows: int) -> np.ndarray:
     """From s²(JᵀJ)⁻¹; infinite for a constant that another can make up for."""
     count = jacobian.shape[1]
-    scale = np.sqrt((jacobian**2).sum(axis=0))
+    with np.errstate(all="ignore"):
+        scale = np.sqrt((jacobian**2).sum(axis=0))
     if not count or not math.isfinite(loss) or not np.isfinite(scale).all():
         return np.full(count, math.inf)
     scale[scale == 0] = 1.0

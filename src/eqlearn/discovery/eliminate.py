@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from eqlearn.core.network import EQL
-from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, never, normal_equations, take
+from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, never, normal_equations, stack, take
 from eqlearn.discovery.polish import fit_of, network_of, problem_of
 from eqlearn.discovery.population import Population
 
@@ -25,7 +25,8 @@ def eliminate_fits(
         trials: list[tuple[int, Tensor]] = []
         for i in chosen:
             trials += [(i, keep) for keep in _removals(fits[i], problem, singles)]
-        population, theta = _stack([fits[i] for i, _ in trials], [keep for _, keep in trials])
+        restricted = [fits[i].population.restrict(fits[i].theta, keep[None], [0]) for i, keep in trials]
+        population, theta = stack([p for p, _ in restricted], [t[0] for _, t in restricted])
         theta, loss = levenberg_marquardt(population, theta, problem, steps=steps, enough=EXACT * 1e-4, stop=stop)
         for i in chosen:
             rows = [r for r, (j, _) in enumerate(trials) if j == i]
@@ -37,19 +38,6 @@ def eliminate_fits(
                 fits[i] = _without_dead(best, problem)
                 active[i] = fits[i].weights > 1
     return fits
-
-
-def _stack(fits: list[Fit], keeps: list[Tensor]) -> tuple[Population, Tensor]:
-    masks, values = [], []
-    for fit, keep in zip(fits, keeps, strict=True):
-        single, theta = fit.population.restrict(fit.theta, keep[None], [0])
-        masks.append(single.masks[0])
-        values.append(theta[0, : int(single.counts[0])])
-    population = Population([fit.population.structures[0] for fit in fits], masks)
-    theta = torch.zeros(population.places.shape, dtype=torch.float64)
-    for row, value in enumerate(values):
-        theta[row, : len(value)] = value
-    return population, theta
 
 
 def _without_dead(fit: Fit, problem: Problem) -> Fit:
@@ -72,9 +60,11 @@ def _removals(fit: Fit, problem: Problem, singles: int) -> list[Tensor]:
     state = normal_equations(fit.population, fit.theta, problem)
     curvature = state.curvature[0, :count, :count]
     scale = curvature.diagonal().clamp(min=1e-300).sqrt()
-    scaled = curvature / scale[:, None] / scale
-    inverse = torch.linalg.pinv(scaled, rcond=1e-10, hermitian=True)
-    saliency = (fit.theta[0, :count] * scale).square() / inverse.diagonal().clamp(min=1e-300)
+    # A little ridge makes directions that the data leave free harmless: their weights are not salient.
+    scaled = curvature / scale[:, None] / scale + 1e-10 * torch.eye(count, dtype=curvature.dtype)
+    factor, info = torch.linalg.cholesky_ex(scaled)
+    inverse = torch.cholesky_inverse(factor).diagonal() if int(info) == 0 else torch.ones(count)
+    saliency = (fit.theta[0, :count] * scale).square() / inverse.clamp(min=1e-300)
     order = saliency.argsort()
     sets = [order[i : i + 1] for i in range(min(singles, count))]
     sets += [order[:n] for n in (2, 3, 4, 6, 8, 12, 16, 24) if n < count]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,12 +11,27 @@ import torch
 from torch import Tensor
 
 from eqlearn.discovery.eliminate import eliminate_fits
+from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import Inversion
-from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, never, take
+from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, never, stack, take
 from eqlearn.discovery.population import Population
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Start, Waves, grown_start, random_start
 from eqlearn.discovery.structures import Level, Vocabulary
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What all rounds of a search share: the scaled data, what networks may see and be made of."""
+
+    problem: Problem
+    features: Features
+    vocabulary: Vocabulary
+    waves: Waves
+    inversions: tuple[Inversion, ...]
+    sparsifier: Half | HardConcreteL0
+    hidden_layers: int
+    finalists: int = 4
 
 
 @dataclass(frozen=True)
@@ -26,7 +42,6 @@ class Round:
     level: Level
     members: int
     seed: int
-    inversion: Inversion | None = None
     parents: tuple[Fit, ...] = ()
 
 
@@ -41,78 +56,93 @@ class Outcome:
     failures: dict[str, int] = field(default_factory=dict)
 
 
-def explore(
-    task: Round,
-    problem: Problem,
-    vocabulary: Vocabulary,
-    sparsifier: Half | HardConcreteL0,
-    waves: Waves,
-    *,
-    finalists: int = 4,
-    stop: Callable[[], bool] = never,
-) -> Outcome:
-    """Runs one round on scaled data."""
+def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outcome:
+    """Runs one round."""
     rng = np.random.default_rng([task.seed, task.number])
-    inversion = task.inversion
-    seen, scale = problem, 1.0
-    if inversion is not None:
-        scale = float(inversion.target.std()) or 1.0
-        seen = Problem(problem.x, inversion.target / scale, problem.weight)
-    starts = [_draw(task, seen, vocabulary, waves, rng) for _ in range(task.members)]
-    population = Population([s.structure for s in starts], [s.structure.full_masks() for s in starts])
+    problem = scene.problem
+    drawn = [_inversion(task, scene, rng) for _ in range(task.members)]
+    starts = [_start(task, scene, inversion, rng) for inversion in drawn]
+    # Only what a start names is there: the rest of the inputs belong to other banks.
+    population = Population([s.structure for s in starts], [[w != 0 for w in s.weights] for s in starts])
     theta = _pack(population, starts)
-    theta = sparsifier(population, theta, seen, seed=int(rng.integers(2**31)), stop=stop)
+    scales = [1.0 if i is None else float(i.target.std()) or 1.0 for i in drawn]
+    targets = [problem.y if i is None else i.target / s for i, s in zip(drawn, scales, strict=True)]
+    seen = Problem(problem.x, torch.stack(targets), problem.weight)
+    theta = scene.sparsifier(population, theta, seen, seed=int(rng.integers(2**31)), stop=stop)
     if stop():
         return Outcome(task.number, [], task.members, 0, {"interrupted": task.members})
     theta = population.settle_signs(theta, seen.x)
     lost = int((theta == 0).all(dim=1).sum())
     population, theta = population.restrict(theta, theta != 0)
     theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT * 1e-6, stop=stop)
-    if inversion is not None:
-        theta = torch.where(population.readout(), theta * scale, theta)
-        population, theta, loss = _outward(population, theta, loss, inversion, problem)
-    finite = torch.isfinite(loss)
-    failures = {"every weight dropped": lost, "not finite on the data": int((~finite).sum())}
-    fits = [take(population, theta, loss, int(i)) for i in finite.nonzero()[:, 0]]
-    fits = [fit for fit in fits if fit.weights > 0]
+    fits = _to_target(population, theta, loss, drawn, scales, problem)
+    failures = {"every weight dropped": lost, "not finite on the data": task.members - lost - len(fits)}
     exact = sum(fit.loss < EXACT for fit in fits)
-    best = _finalists(fits, problem.rows, finalists)
-    best = eliminate_fits(best, problem, stop=stop)
-    return Outcome(task.number, best, task.members, exact, {k: v for k, v in failures.items() if v})
+    best = _finalists(fits, problem.rows, scene.finalists)
+    best = [f for group in _by_kind(best) for f in eliminate_fits(group, problem, stop=stop)]
+    return Outcome(task.number, best, task.members, exact, {k: v for k, v in failures.items() if v > 0})
 
 
-def _draw(task: Round, problem: Problem, vocabulary: Vocabulary, waves: Waves, rng: np.random.Generator) -> Start:
+def _inversion(task: Round, scene: Scene, rng: np.random.Generator) -> Inversion | None:
+    """Half of the members see the target through an inverted last unit, where depth and signs allow it."""
+    depth = task.level.depth + scene.features.layers(task.level.bank)
+    if task.parents or not scene.inversions or depth >= scene.hidden_layers or rng.random() < 0.5:
+        return None
+    return scene.inversions[int(rng.integers(len(scene.inversions)))]
+
+
+def _start(task: Round, scene: Scene, inversion: Inversion | None, rng: np.random.Generator) -> Start:
+    problem, vocabulary = scene.problem, scene.vocabulary
     if task.parents:
         parent = task.parents[int(rng.integers(len(task.parents)))]
         left = problem.y - parent.population.evaluate(parent.theta, problem.x)[0]
-        return grown_start(parent, task.level, vocabulary, waves.spectrum(left.numpy()), rng)
-    structure = vocabulary.draw(task.level, problem.x.shape[0], problem.y.shape[0], rng)
-    return random_start(structure, waves.spectrum(problem.y.numpy()), rng)
+        return grown_start(parent, task.level, scene.features.bank(task.level.bank), vocabulary, scene.waves.spectrum(left.numpy()), rng)
+    structure = vocabulary.draw(task.level, scene.features.count, problem.y.shape[0], rng)
+    target = problem.y if inversion is None else inversion.target
+    spectrum = scene.waves.spectrum(target.numpy())
+    return random_start(structure, scene.features.bank(task.level.bank), spectrum, rng)
+
+
+def _to_target(
+    population: Population,
+    theta: Tensor,
+    loss: Tensor,
+    drawn: Sequence[Inversion | None],
+    scales: Sequence[float],
+    problem: Problem,
+) -> list[Fit]:
+    """The finite members as fits to the target itself; inverted last units are put back and refitted."""
+    fits, outer = [], []
+    for i, inversion in enumerate(drawn):
+        if not math.isfinite(loss[i]) or int(population.counts[i]) == 0:
+            continue
+        fit = take(population, theta, loss, i)
+        if inversion is None:
+            fits.append(fit)
+        else:
+            unscaled = torch.where(fit.population.readout(), fit.theta * scales[i], fit.theta)
+            outer.append(inversion.outer(Fit(fit.population, unscaled, fit.loss)))
+    if outer:
+        joined, packed = stack([p for p, _ in outer], [v[0] for _, v in outer])
+        packed, loss = levenberg_marquardt(joined, packed, problem, steps=20, enough=EXACT * 1e-6)
+        fits += [take(joined, packed, loss, i) for i in range(joined.members) if math.isfinite(loss[i])]
+    return fits
+
+
+def _by_kind(fits: list[Fit]) -> list[list[Fit]]:
+    """Fits that can be solved together: of one depth and way of joining."""
+    groups: dict[tuple[int, bool], list[Fit]] = {}
+    for fit in fits:
+        groups.setdefault(fit.kind, []).append(fit)
+    return list(groups.values())
 
 
 def _pack(population: Population, starts: Sequence[Start]) -> Tensor:
     theta = torch.zeros(population.places.shape, dtype=torch.float64)
     for row, start in enumerate(starts):
-        values = torch.cat([w.flatten() for w in start.weights])
+        values = torch.cat([w[w != 0] for w in start.weights])
         theta[row, : len(values)] = values
     return theta
-
-
-def _outward(
-    population: Population, theta: Tensor, loss: Tensor, inversion: Inversion, problem: Problem
-) -> tuple[Population, Tensor, Tensor]:
-    """Members fitted to the inverted target, with the last unit put back, refitted to the target itself."""
-    deeper = [
-        inversion.outer(take(population, theta, loss, int(i)))
-        for i in torch.isfinite(loss).nonzero()[:, 0]
-        if int(population.counts[i]) > 0
-    ]
-    joined = Population([p.structures[0] for p, _ in deeper], [p.masks[0] for p, _ in deeper])
-    packed = torch.zeros(joined.places.shape, dtype=torch.float64)
-    for row, (_, values) in enumerate(deeper):
-        packed[row, : values.shape[1]] = values[0]
-    packed, loss = levenberg_marquardt(joined, packed, problem, steps=20, enough=EXACT * 1e-6)
-    return joined, packed, loss
 
 
 def _finalists(fits: list[Fit], rows: int, most: int) -> list[Fit]:

@@ -16,7 +16,7 @@ from eqlearn.core.network import EQL
 from eqlearn.core.snapping import number_cost, snap_constant
 from eqlearn.discovery.constants import ConstantFit, Parametric
 from eqlearn.discovery.least_squares import Fit
-from eqlearn.discovery.scaling import Scaling
+from eqlearn.discovery.features import Features
 from eqlearn.discovery.select import EXACT_ERROR, Candidate, Constant, constant_cost, description_length
 from eqlearn.discovery.table import Table
 
@@ -25,7 +25,7 @@ from eqlearn.discovery.table import Table
 class Finisher:
     """Turns fits into candidates, all measured on the same data."""
 
-    scaling: Scaling
+    features: Features
     variables: tuple[str, ...]
     training: Table
     validation: Table | None = None
@@ -33,13 +33,13 @@ class Finisher:
 
     def network(self, fit: Fit) -> EQL:
         """The fitted network with its output in the user's units; its inputs are the scaled ones."""
-        theta = torch.where(fit.population.readout(), fit.theta * self.scaling.output, fit.theta)
+        theta = torch.where(fit.population.readout(), fit.theta * self.features.output, fit.theta)
         return fit.population.network(0, theta)
 
     def read(self, network: EQL) -> tuple[Equation, ...]:
         """The network's equations in the user's variables."""
         symbols = [real_symbol(name) for name in self.variables]
-        column = network.symbolic(self.scaling.symbolic(symbols))
+        column = network.symbolic(self.features.symbolic(symbols))
         return tuple(Equation(expression, self.variables).simplified() for expression in column)
 
     def candidate(self, fit: Fit, number: int) -> Candidate | None:
@@ -87,7 +87,7 @@ class Finisher:
         residual = np.stack([e(table.X) for e in equations], axis=1) - table.y
         weight = np.ones(table.rows) if table.weight is None else table.weight
         square = float((residual**2).mean(axis=1) @ weight / weight.sum())
-        return math.sqrt(square) / self.scaling.output if math.isfinite(square) else math.inf
+        return math.sqrt(square) / self.features.output if math.isfinite(square) else math.inf
 
     def _settle(self, equation: Equation, output: int) -> tuple[Equation, tuple[Constant, ...]] | None:
         """Constants fitted, redundant ones collapsed, simple ones snapped."""
@@ -103,11 +103,11 @@ class Finisher:
             equation = _collapse(formula, fit, loose)
         else:
             return None
-        snapped, fit = _snap(formula, fit, table, self.scaling.output)
+        snapped, fit = _snap(formula, fit, table, self.features.output)
         final = formula.equation(snapped).simplified()
         again = Parametric(final)
         refit = again.fit(table.X, table.y, table.weight)
-        if refit.error > max(fit.error, EXACT_ERROR * self.scaling.output) * 1.001:
+        if refit.error > max(fit.error, EXACT_ERROR * self.features.output) * 1.001:
             return None
         constants = tuple(Constant(float(v), float(s)) for v, s in zip(refit.values, refit.standard_errors, strict=True))
         return again.equation(list(refit.values)), constants
@@ -133,7 +133,7 @@ def _snap(
     order = sorted(range(len(values)), key=lambda i: fit.standard_errors[i] / (abs(fit.values[i]) + 1e-300))
     for i in order:
         value = float(fit.values[i])
-        tolerance = max(3 * float(fit.standard_errors[i]), 1e-9 * abs(value))
+        tolerance = max(3 * float(fit.standard_errors[i]), 1e-5 * abs(value))
         price = constant_cost(value, float(fit.standard_errors[i]), table.rows)
         simple = snap_constant(value, tolerance, max_cost=price / math.log(2))
         if simple is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,6 @@ from eqlearn.core.expressions import (
     constant_holders,
     fitted,
     held_constant,
-    parts,
     real_symbol,
     replace_constants,
 )
@@ -30,34 +29,43 @@ MOST_EXPONENT = 1e15
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A SymPy expression in the real symbols of `variables`; its float constants are in reading order.
+    """A SymPy expression in the real symbols of `variables`, and its float constants in reading order.
 
-    Functions that an equation can't hold, as a truth may, are left to SymPy, and their constants stay.
+    A truth may hold functions that an equation can't; SymPy compiles those, slowly. If it has conditions, its
+    constants are not found and stay as they are.
     """
 
     expr: sp.Expr
     variables: tuple[str, ...]
 
     @cached_property
+    def holders(self) -> tuple[sp.Expr, ...]:
+        return () if has_conditions(self.expr) else constant_holders(self.expr)
+
+    @cached_property
     def constants(self) -> np.ndarray:
-        return np.array([float(held_constant(h)) for h in constant_holders(self.expr)], dtype=float)
+        return np.array([float(held_constant(h)) for h in self.holders], dtype=float)
 
     def __call__(self, points: np.ndarray, constants: np.ndarray | None = None) -> np.ndarray:
         """Values at points `(variables, ...)`, NaN where they are not real; the shapes broadcast."""
         constants = self.constants if constants is None else constants
         with np.errstate(all="ignore"):
-            values = np.asarray(self._on_arrays(points, constants), dtype=float)
+            values = np.asarray(self._on_arrays(list(points), list(constants)), dtype=np.float64)
         return np.broadcast_to(values, np.broadcast_shapes(points.shape[1:], constants.shape[1:]))
 
-    def precisely(self, point: Sequence[float], constants: Sequence[float]) -> Any:
+    def precisely(self, point: np.ndarray, constants: np.ndarray) -> Any:
         """The value at one point to 50 digits, complex where it is not real."""
         with mpmath.workdps(DIGITS):
             return self._in_mpmath([mpmath.mpf(v) for v in point], [mpmath.mpf(c) for c in constants])
 
-    def with_constants(self, constants: Sequence[float]) -> Any:
+    def with_constants(self, constants: np.ndarray) -> Any:
         """The expression with these constants in their places."""
         numbers = (fitted(float(c)) for c in constants)
-        return replace_constants(self.expr, dict(zip(constant_holders(self.expr), numbers, strict=True)))
+        return self._with_numbers(numbers)
+
+    def _with_numbers(self, numbers: Iterable[sp.Expr]) -> Any:
+        replaced = dict(zip(self.holders, numbers, strict=True))
+        return replace_constants(self.expr, replaced) if replaced else self.expr
 
     @cached_property
     def _symbols(self) -> list[sp.Symbol]:
@@ -66,21 +74,19 @@ class Formula:
     @cached_property
     def _is_program(self) -> bool:
         known = (sp.Symbol, sp.Number, sp.NumberSymbol, sp.Add, sp.Mul, sp.Pow)
-        return all(isinstance(node, known) or node.func in NAMES for node in parts(self.expr))
+        return all(isinstance(node, known) or node.func in NAMES for node in sp.preorder_traversal(self.expr))
 
     @cached_property
     def _on_arrays(self) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
         if not self._is_program:
-            function = sp.lambdify(self._symbols, self.expr, ["scipy", "numpy"])
-            return lambda point, constants: function(*point)
+            return self._by_sympy("scipy", "numpy")
         program = lower(self.expr, self._symbols)
         return lambda point, constants: program.run(NUMPY, point, constants, np.float64)
 
     @cached_property
     def _in_mpmath(self) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
         if not self._is_program:
-            function = sp.lambdify(self._symbols, self.expr, "mpmath")
-            return lambda point, constants: function(*point)
+            return self._by_sympy("mpmath")
         program = lower(self.expr, self._symbols, exact=True)
         numbers: list[Any] = []
         steps: list[Step] = []
@@ -91,6 +97,17 @@ class Formula:
             steps.append(replace(step, op="power") if step.op == "pow" else step)
         exact = Program(tuple(steps), program.constants)
         return lambda point, constants: exact.run(MPMATH, point, [*constants, *numbers])
+
+    def _by_sympy(self, *modules: str) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+        parameters = [sp.Dummy(real=True) for _ in self.holders]
+        template = self._with_numbers(parameters)
+        function = sp.lambdify([*self._symbols, *parameters], template, list(modules))
+        return lambda point, constants: function(*point, *constants)
+
+
+def has_conditions(expr: sp.Expr) -> bool:
+    """Whether some part of an expression is no expression but a condition, as in a `Piecewise`."""
+    return not all(isinstance(node, sp.Expr) for node in sp.preorder_traversal(expr))
 
 
 def _exponential(function: Callable[[Any], Any]) -> Callable[[Any], Any]:

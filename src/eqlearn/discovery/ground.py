@@ -1,4 +1,4 @@
-"""The ground on which a formula is compared with a truth: points, true values, and the scale of a deviation."""
+"""Where a formula is compared with a truth: points, true values, and the scale of a deviation."""
 
 from __future__ import annotations
 
@@ -63,25 +63,25 @@ class Survey:
                 f"the truth is real and finite at only {near.shape[1]} of {NEAR} points of `box`; "
                 "give the ranges from which its data were drawn"
             )
-        outside = _draw(box, REACH, 4 * WIDE, rng)
-        values = truth(outside)
-        outside = outside[:, np.isfinite(values)][:, :WIDE]
-        if np.isnan(values).any():
-            outside = outside[:, _can_be_followed(truth, outside, box)]
-        ground = _measured(truth, near, outside)
+        outside = _followed(truth, _draw(box, REACH, 4 * WIDE, rng), box)
+        ground = _measured(truth, near, outside[:, :WIDE])
         steady = _steady(ground, 1e-9, rng)
         steady[: near.shape[1]] = True
-        return Survey(
-            ground.some(slice(0, near.shape[1])), ground.some(steady), _afar(truth, near, box, rng)
-        )
+        return Survey(ground.some(slice(0, near.shape[1])), ground.some(steady), _afar(truth, near, box, rng))
 
 
 def _draw(box: Box, factor: float, rows: int, rng: np.random.Generator) -> np.ndarray:
     low, high = np.array(list(box.values()), dtype=float).T[:, :, None]
-    return (low + high) / 2 + factor * (high - low) / 2 * rng.uniform(-1.0, 1.0, (len(box), rows))
+    unit = rng.uniform(-1.0, 1.0, (len(box), rows))
+    return np.asarray((low + high) / 2 + factor * (high - low) / 2 * unit)
 
 
-def _can_be_followed(truth: Formula, points: np.ndarray, box: Box) -> np.ndarray:
+def _followed(truth: Formula, points: np.ndarray, box: Box) -> np.ndarray:
+    """Those of the points at which the truth is real and finite, and on the branch of the training box."""
+    values = truth(points)
+    points = points[:, np.isfinite(values)]
+    if not np.isnan(values).any():
+        return points
     # Beyond a stretch without real values lies another branch: sqrt(p/rho) is real at p, rho < 0 as well,
     # but sqrt(p)/sqrt(rho), the same formula to whoever measured p, rho > 0, is not. So the walk along each
     # variable, from the training box to its value at the point, must stay real; such stretches lie about
@@ -96,15 +96,12 @@ def _can_be_followed(truth: Formula, points: np.ndarray, box: Box) -> np.ndarray
         paths = np.repeat(start[:, None, :], len(walk), axis=1)
         paths[k] = walk
         real &= ~np.isnan(truth(paths)).any(axis=0)
-    return real
+    return points[:, real]
 
 
 def _afar(truth: Formula, near: np.ndarray, box: Box, rng: np.random.Generator) -> Ground | None:
     points = np.concatenate([_draw(box, reach, AFAR, rng) for reach in REACHES_AFAR], axis=1)
-    values = truth(points)
-    if np.isnan(values).any():
-        return None
-    ground = _measured(truth, near, points[:, np.isfinite(values)])
+    ground = _measured(truth, near, _followed(truth, points, box))
     steady = _steady(ground, 1e-7, rng)
     steady[: near.shape[1]] = False
     return ground.some(steady) if steady.sum() >= AFAR // 8 else None

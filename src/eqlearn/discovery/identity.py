@@ -15,7 +15,7 @@ from eqlearn.discovery.formula import DIGITS, Formula
 from eqlearn.discovery.ground import Ground, Survey
 
 IDENTICAL, IDENTICAL_AFAR = 1e-8, 1e-6
-MOST_STEPS = 100
+MOST_STEPS, MOST_POINTS = 100, 400
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ def match(formula: Formula, allowance: np.ndarray, survey: Survey, clock: Clock)
     change = np.abs(constants - formula.constants)
     with np.errstate(divide="ignore"):
         moved = float(np.max(change[change > 0] / np.abs(formula.constants[change > 0]), initial=0.0))
+    if math.isinf(best):
+        return Match("not real and finite everywhere the truth is", best, moved)
     if not best < IDENTICAL:
         return Match(f"deviates by {best:.2g} with its constants moved as far as allowed", best, moved)
     if survey.afar is not None and not _holds_afar(formula, constants, survey.wide, survey.afar, clock):
@@ -95,9 +97,7 @@ def _precise_deviation(formula: Formula, constants: np.ndarray, ground: Ground, 
         return float(abs(difference) / float(ground.scale[index])) if real else math.inf
 
 
-def _witnesses(
-    formula: Formula, allowance: np.ndarray, survey: Survey, clock: Clock
-) -> Iterator[np.ndarray]:
+def _witnesses(formula: Formula, allowance: np.ndarray, survey: Survey, clock: Clock) -> Iterator[np.ndarray]:
     """Constants within the allowance; if one set of them makes the formula the truth, that is proof."""
     if (allowance > 0).any():
         # On the training box first: there a frequency that is a little off is not yet a period out of step.
@@ -119,6 +119,7 @@ def _moved(
 
     free = allowance > 0
     centre, reach, step = formula.constants, allowance[free], 1e-3
+    ground = ground.some(slice(None, None, 1 + len(ground) // MOST_POINTS))
     seen = ground.some(np.isfinite(formula(ground.points, start)))
     if len(seen) == 0:
         return start
@@ -132,7 +133,7 @@ def _moved(
         clock.check()
         with np.errstate(all="ignore"):
             difference = (formula(seen.points, constants(u)) - seen.values) / seen.scale
-        return np.nan_to_num(difference, nan=1e6, posinf=1e6, neginf=-1e6)
+        return np.asarray(np.nan_to_num(difference, nan=1e6, posinf=1e6, neginf=-1e6))
 
     def slope(u: np.ndarray) -> np.ndarray:
         nudges = step * np.eye(len(u))
@@ -140,11 +141,11 @@ def _moved(
         with np.errstate(all="ignore"):
             ahead, behind = np.split(formula(seen.points[:, None, :], both.T[:, :, None]), 2)
             central = (ahead - behind) / (2 * step * seen.scale)
-        return np.nan_to_num(central, nan=0.0, posinf=0.0, neginf=0.0).T
+        return np.asarray(np.nan_to_num(central, nan=0.0, posinf=0.0, neginf=0.0).T)
 
     u = np.clip((start - centre)[free] / reach, -1.0, 1.0)
     found = least_squares(
-        residual, u, slope, (-1.0, 1.0), ftol=1e-9, xtol=1e-15, gtol=1e-15, max_nfev=MOST_STEPS
+        residual, u, slope, (-1.0, 1.0), ftol=1e-6, xtol=1e-15, gtol=1e-15, max_nfev=MOST_STEPS
     )
     return constants(found.x)
 

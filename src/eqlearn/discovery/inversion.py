@@ -17,8 +17,7 @@ from eqlearn.discovery.population import Population
 class Inversion:
     """A last layer of one unit, undone on the target: fitting `target` fits `unit` of the network's output.
 
-    The true target is `sign` times the unit's value; `slope` is how fast that value moves with the
-    network's output, row by row.
+    The true target is `sign` times the unit's value.
     """
 
     unit: Primitive

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import sympy as sp
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction, InverseHyperbolicFunction
 from sympy.functions.elementary.trigonometric import InverseTrigonometricFunction, TrigonometricFunction
 
-from eqlearn.core.expressions import complexity, constant_holders, parts, real_symbol
-from eqlearn.discovery.formula import Formula
+from eqlearn.core.expressions import complexity, real_symbol
+from eqlearn.discovery.formula import Formula, has_conditions
 from eqlearn.discovery.ground import Box, Survey
 from eqlearn.discovery.identity import Clock, Match, deviation, match
 from eqlearn.errors import InvalidArgument, WrongType
@@ -24,24 +24,17 @@ EXACT = 1e-9
 CLEAN_ALLOWANCE, STANDARD_ERRORS, PAPER_ALLOWANCE = 1e-3, 3.0, 0.05
 SMALL_TERM = 0.02
 # Larger formulas are neither compiled nor expanded, which keeps the time bounded.
-MOST_NODES, MOST_TERMS = 1000, 2000
+MOST_NODES, MOST_TERMS = 1000, 300
 
 ELEMENTARY = (
     sp.Symbol, sp.Number, sp.NumberSymbol, sp.Add, sp.Mul, sp.Pow, sp.exp, sp.log,
     TrigonometricFunction, InverseTrigonometricFunction, HyperbolicFunction, InverseHyperbolicFunction,
 )  # fmt: skip
 
+NOT_REAL = (sp.I, sp.nan, sp.zoo, sp.oo, -sp.oo)
+
 # What SymPy, NumPy, SciPy and mpmath raise on a formula that can't be computed.
 FAILURES = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
-
-
-class HasExpression(Protocol):
-    """An equation, as far as the judge looks at it."""
-
-    @property
-    def expr(self) -> sp.Expr: ...
-    @property
-    def variables(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -66,8 +59,8 @@ class Verdict:
 
 
 def judge(
-    candidate: HasExpression,
-    truth: HasExpression,
+    candidate: Any,
+    truth: Any,
     box: Mapping[str, tuple[float, float]],
     *,
     standard_errors: Sequence[float | None] | None = None,
@@ -75,30 +68,26 @@ def judge(
 ) -> Verdict:
     """Decides whether `candidate` is `truth`; `box` holds the range of every variable in the training data.
 
-    The candidate must become identical to the truth, on fresh points of a box four times as wide, when its
-    own float constants move: not at all (tier `exact`), by at most 0.1 % or three standard errors each
-    (`symbolic`), or by 5 % after terms below 2 % of the output's range are dropped (`paper`).
-    `standard_errors` belong to the float constants in their order in the expression; a constant for which
-    it is None or not finite may move by 0.1 %. What can't be computed, or not in time, is `wrong`.
+    Both are equations, or anything else with an `expr`. The candidate must become identical to the truth, on
+    fresh points of a box four times as wide, when its own float constants move: not at all (tier `exact`),
+    by at most 0.1 % or three standard errors each (`symbolic`), or by 5 % after terms below 2 % of the
+    output's range are dropped (`paper`). `standard_errors` are in the order of `Equation.constants`; one that
+    is None or NaN is not known (the constant may move by 0.1 %), an infinite one belongs to a constant that
+    others make up for (it may move by its own size). What can't be computed, or not in time, is `wrong`.
     """
     for name, equation in (("candidate", candidate), ("truth", truth)):
         if not isinstance(getattr(equation, "expr", None), sp.Expr):
             raise WrongType(f"`{name}` must be an Equation, got {type(equation).__name__}")
-    known = {s.name for s in truth.expr.free_symbols}
-    box = _checked(box, known)
     expr, true = _real(candidate.expr), _real(truth.expr)
-    constants = len(constant_holders(expr))
-    if standard_errors is not None and len(standard_errors) != constants:
-        raise InvalidArgument(
-            f"`standard_errors` has {len(standard_errors)} entries for the {constants} float constants of "
-            "`candidate`; give one for each, None where it is not known"
-        )
+    box = _checked_box(box, true)
+    if standard_errors is not None:
+        _check_errors(standard_errors, len(Formula(expr, tuple(box)).constants))
     survey = Survey.of(Formula(true, tuple(box)), box)
     try:
         flaw = _refusal(expr, true, box)
         if flaw:
             return Verdict("wrong", flaw)
-        most_nodes = 2 * max(complexity(true), complexity(_expanded(true))) + 8
+        most_nodes = 2 * max(_size(true), _size(_multiplied_out(true))) + 8
         return _decide(expr, standard_errors, survey, most_nodes, Clock.of(seconds))
     except TimeoutError:
         return Verdict("wrong", f"undecided within `seconds`={seconds}")
@@ -106,15 +95,28 @@ def judge(
         return Verdict("wrong", f"can't be computed: {type(failure).__name__}: {failure}")
 
 
-def _checked(box: Mapping[str, tuple[float, float]], known: set[str]) -> Box:
+def _checked_box(box: Mapping[str, tuple[float, float]], truth: sp.Expr) -> Box:
     ranges = {name: (float(low), float(high)) for name, (low, high) in box.items()}
     for name, (low, high) in ranges.items():
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise InvalidArgument(f"`box`[{name!r}] must be two finite numbers, low < high; got {(low, high)}")
-    missing = sorted(known - ranges.keys())
-    if missing:
-        raise InvalidArgument(f"`box` has no range for {', '.join(missing)}, of which `truth` is made")
+            raise InvalidArgument(f"`box`[{name!r}] must be finite, low < high; got {(low, high)}")
+    missing = sorted({s.name for s in truth.free_symbols} - ranges.keys())
+    if missing or not ranges:
+        raise InvalidArgument(f"`box` needs the range of {', '.join(missing) or 'at least one variable'}")
+    if truth.has(*NOT_REAL):
+        raise InvalidArgument(f"`truth` must be real and finite, got {truth}")
     return ranges
+
+
+def _check_errors(standard_errors: Sequence[float | None], constants: int) -> None:
+    if len(standard_errors) != constants:
+        raise InvalidArgument(
+            f"`standard_errors` has {len(standard_errors)} entries for the {constants} float constants of "
+            "`candidate`; give one for each, None where it is not known"
+        )
+    negative = [e for e in standard_errors if e is not None and e < 0]
+    if negative:
+        raise InvalidArgument(f"`standard_errors` must not be negative, got {negative[0]}")
 
 
 def _real(expr: sp.Expr) -> sp.Expr:
@@ -124,16 +126,17 @@ def _real(expr: sp.Expr) -> sp.Expr:
 
 def _refusal(expr: sp.Expr, truth: sp.Expr, box: Box) -> str:
     """Why a candidate is not looked at any further; empty if it is."""
-    words = (*ELEMENTARY, *{node.func for node in parts(truth)})
-    for node in parts(expr):
+    words = (*ELEMENTARY, *{node.func for node in sp.preorder_traversal(truth)})
+    for count, node in enumerate(sp.preorder_traversal(expr)):
+        if count == MOST_NODES:
+            return f"more than {MOST_NODES} nodes"
         if not isinstance(node, words):
             return f"uses {node.func.__name__}, which the truth does not"
-        if isinstance(node, sp.Number) and not (node.is_finite and math.isfinite(float(node))):
-            return f"holds the constant {node}"
+        if isinstance(node, sp.Number) and not math.isfinite(float(node)):
+            return f"holds the number {sp.N(node, 3)}"
         if isinstance(node, sp.Symbol) and node.name not in box:
             return f"uses the variable {node.name}, which is not in `box`"
-    size = complexity(expr)
-    return f"{size} nodes, more than {MOST_NODES}" if size > MOST_NODES else ""
+    return ""
 
 
 def _decide(
@@ -143,8 +146,10 @@ def _decide(
     most_nodes: int,
     clock: Clock,
 ) -> Verdict:
-    strict = Match(_excess(expr, most_nodes))
-    if not strict.flaw:
+    expanded = _multiplied_out(expr)
+    size = min(_size(expr), _size(expanded))
+    strict = Match(f"{size} nodes, where twice the truth's and 8 are {most_nodes}")
+    if size <= most_nodes:
         formula = Formula(expr, survey.variables)
         delivered = deviation(formula, formula.constants, survey.wide, EXACT, clock)
         strict = match(formula, _allowance(formula.constants, standard_errors), survey, clock)
@@ -153,10 +158,12 @@ def _decide(
         if not strict.flaw:
             reason = f"identical once its constants move by at most {strict.moved:.2g} of their size"
             return Verdict("symbolic", reason, strict.deviation, strict.moved)
-    for rest in dict.fromkeys([_without_small_terms(expr, survey), expr]):
-        if _excess(rest, most_nodes):
+    # Terms may be as small in the truth, so the whole is tried as well.
+    rest = _without_small_terms(expanded, survey, clock)
+    for form, nodes in {rest: _size(rest), expr: size}.items():
+        if nodes > most_nodes:
             continue
-        formula = Formula(rest, survey.variables)
+        formula = Formula(form, survey.variables)
         rough = match(formula, PAPER_ALLOWANCE * np.abs(formula.constants), survey, clock)
         if not rough.flaw:
             reason = (
@@ -168,40 +175,51 @@ def _decide(
 
 
 def _allowance(constants: np.ndarray, standard_errors: Sequence[float | None] | None) -> np.ndarray:
-    clean = CLEAN_ALLOWANCE * np.abs(constants)
+    size = np.abs(constants)
     if standard_errors is None:
-        return clean
+        return np.asarray(CLEAN_ALLOWANCE * size)
     noisy = STANDARD_ERRORS * np.array([math.nan if e is None else e for e in standard_errors], float)
-    return np.where(np.isfinite(noisy), noisy, clean)
+    noisy = np.where(np.isinf(noisy), size, noisy)
+    # A move of 1e-9 is no move: deviations of that size count as none.
+    return np.asarray(np.where(np.isnan(noisy), CLEAN_ALLOWANCE * size, np.maximum(noisy, EXACT * size)))
 
 
-def _without_small_terms(expr: sp.Expr, survey: Survey) -> sp.Expr:
-    """The expanded form without the terms that are below 2 % of the output's range on the training box."""
+def _without_small_terms(expr: sp.Expr, survey: Survey, clock: Clock) -> sp.Expr:
+    """The sum without those of its terms that are below 2 % of the output's range on the training box."""
     small = SMALL_TERM * np.ptp(survey.near.values)
-    terms = sp.Add.make_args(_expanded(expr))
-    sizes = [np.abs(Formula(t, survey.variables)(survey.near.points)).max() for t in terms]
-    return sp.Add(*(t for t, size in zip(terms, sizes, strict=True) if not size <= small))
+    kept = []
+    for term in sp.Add.make_args(expr):
+        clock.check()
+        if not np.abs(Formula(term, survey.variables)(survey.near.points)).max() <= small:
+            kept.append(term)
+    return sp.Add(*kept)
 
 
-def _excess(expr: sp.Expr, most_nodes: int) -> str:
-    size = complexity(expr)
-    if size > most_nodes:
-        size = min(size, complexity(_expanded(expr)))
-    return f"{size} nodes, where twice the truth's and 8 are {most_nodes}" if size > most_nodes else ""
+def _size(expr: sp.Expr) -> int:
+    return sum(1 for _ in sp.preorder_traversal(expr)) if has_conditions(expr) else complexity(expr)
 
 
-def _expanded(expr: sp.Expr) -> sp.Expr:
-    """The expression multiplied out, or as it is where that would make too many terms."""
-    terms: dict[sp.Expr, int] = {}
-    for node in parts(expr):
-        inner = [terms[a] for a in node.args]
-        if node.is_Add:
-            terms[node] = sum(inner)
-        elif node.is_Mul:
-            terms[node] = math.prod(inner)
-        elif node.is_Pow and node.exp.is_Integer and node.exp > 0 and inner[0] > 1:
-            power = min(int(node.exp), MOST_TERMS)
-            terms[node] = math.comb(inner[0] + power - 1, power)
-        else:
-            terms[node] = 1
-    return sp.expand(expr) if sum(terms.values()) <= MOST_TERMS else expr
+def _multiplied_out(expr: sp.Expr) -> sp.Expr:
+    """The expression as one sum, what is inside functions left alone; as it is if that had too many terms."""
+    return _expand(expr) if _terms(expr) <= MOST_TERMS else expr
+
+
+def _expand(expr: sp.Expr) -> sp.Expr:
+    if expr.is_Add:
+        return sp.Add(*map(_expand, expr.args))
+    if expr.is_Mul:
+        return sp.expand_mul(sp.Mul(*map(_expand, expr.args)), deep=False)
+    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+        return sp.expand_multinomial(_expand(expr.base) ** expr.exp, deep=False)
+    return expr
+
+
+def _terms(expr: sp.Expr) -> int:
+    if expr.is_Add:
+        return sum(map(_terms, expr.args))
+    if expr.is_Mul:
+        return math.prod(map(_terms, expr.args))
+    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+        several, power = _terms(expr.base) - 1, int(expr.exp)
+        return math.comb(several + min(power, MOST_TERMS), several) if several else 1
+    return 1

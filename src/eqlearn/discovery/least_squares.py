@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -26,7 +26,8 @@ def never() -> bool:
 
 @dataclass(frozen=True)
 class Problem:
-    """The data of a fit, feature-major: inputs `(in, rows)`, targets `(out, rows)`, row weights or none."""
+    """The data of a fit, feature-major: inputs `(in, rows)`, targets `(out, rows)` or, if each member has its
+    own, `(members, out, rows)`, row weights or none."""
 
     x: Tensor
     y: Tensor
@@ -41,7 +42,7 @@ class Problem:
         if rows >= self.rows:
             return [self]
         weights = [None] * self.rows if self.weight is None else self.weight.split(rows)
-        pieces = zip(self.x.split(rows, dim=1), self.y.split(rows, dim=1), weights, strict=False)
+        pieces = zip(self.x.split(rows, dim=1), self.y.split(rows, dim=-1), weights, strict=False)
         return [Problem(x, y, w) for x, y, w in pieces]
 
 
@@ -186,6 +187,11 @@ class Fit:
     def weights(self) -> int:
         return int(self.population.counts[0])
 
+    @property
+    def kind(self) -> tuple[int, bool]:
+        """Depth and way of joining: fits of one kind can be solved together."""
+        return self.population.depth, self.population.skip
+
     def network(self) -> EQL:
         return self.population.network(0, self.theta)
 
@@ -199,3 +205,13 @@ def take(population: Population, theta: Tensor, losses: Tensor, index: int) -> F
     keep = ~population.padding[index : index + 1]
     single, weights = population.restrict(theta, keep, [index])
     return Fit(single, weights, float(losses[index]))
+
+
+def stack(singles: Sequence[Population], values: Sequence[Tensor]) -> tuple[Population, Tensor]:
+    """One population of several populations of one, and their weights."""
+    population = Population([p.structures[0] for p in singles], [p.masks[0] for p in singles])
+    theta = torch.zeros(population.places.shape, dtype=torch.float64)
+    for row, (single, value) in enumerate(zip(singles, values, strict=True)):
+        count = int(single.counts[0])
+        theta[row, :count] = value[:count]
+    return population, theta

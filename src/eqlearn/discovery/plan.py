@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eqlearn.discovery.explore import Round
-from eqlearn.discovery.inversion import Inversion
+from eqlearn.discovery.features import Features
 from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.structures import Level
 from eqlearn.errors import InvalidArgument
@@ -18,7 +18,7 @@ class Menu:
 
     levels: tuple[Level, ...]
     hidden_layers: int
-    inversions: Sequence[Inversion]
+    features: Features
     members: int
     seed: int
 
@@ -27,34 +27,31 @@ class Menu:
             raise InvalidArgument(f"`hidden_layers` must be at least 1, got {self.hidden_layers}")
 
     @property
-    def courses(self) -> list[tuple[Level, Inversion | None]]:
-        """Levels with and without an inverted last unit, by rising size."""
-        priced: list[tuple[float, Level, Inversion | None]] = []
-        for place, level in enumerate(self.levels):
-            if level.depth <= self.hidden_layers:
-                priced.append((place, level, None))
-            for i, inversion in enumerate(self.inversions):
-                if level.depth < self.hidden_layers:
-                    priced.append((place + 0.4 + 0.2 * i, level, inversion))
-        priced.sort(key=lambda item: item[0])
-        return [(level, inversion) for _, level, inversion in priced]
+    def courses(self) -> list[Level]:
+        """The levels whose depth is allowed and whose bank adds something to a smaller one's."""
+        columns = self.features.bank("plain")
+        return [
+            level
+            for level in self.levels
+            if level.depth + self.features.layers(level.bank) <= self.hidden_layers
+            and (level.bank == "plain" or len(self.features.bank(level.bank)) > len(columns))
+        ]
 
     @property
     def first_pass(self) -> int:
-        """How many rounds see the simple courses once: a search in noise does not end before."""
-        return 6
+        """How many rounds see every course once: a search in noise does not end before."""
+        return len(self.courses) * 3 // 2
 
     def generation(self, number: int) -> int:
         """How many rounds run side by side from round `number` on; they can't learn from each other."""
-        return 1 if number < 6 else 2 if number < 16 else 4
+        return 1 if number < 4 else 2 if number < 12 else 4
 
     def round(self, number: int, parents: Sequence[Fit]) -> Round:
-        """Round `number`; every third grows from the best found so far."""
+        """Round `number`; from the third on, every third grows from the best found so far."""
         courses = self.courses
-        grown = parents and number % 3 == 2
-        fresh_before = number - (number + 1) // 3 if parents else number
-        level, inversion = courses[fresh_before % len(courses)]
-        members = self.members * (1 + fresh_before // len(courses))
-        if grown:
-            return Round(number, Level(1, 2, 1), self.members, self.seed, parents=tuple(parents))
-        return Round(number, level, min(members, 64), self.seed, inversion)
+        if parents and number % 3 == 2:
+            bank = ("plain", "quadratic", "log")[number // 3 % 3]
+            return Round(number, Level(1, 2, 1, bank), self.members, self.seed, tuple(parents))
+        fresh = number - (number + 1) // 3
+        members = self.members * (1 + fresh // len(courses))
+        return Round(number, courses[fresh % len(courses)], min(members, 64), self.seed)

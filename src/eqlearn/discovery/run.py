@@ -15,12 +15,12 @@ import torch
 
 from eqlearn.core.primitives import PrimitivesLike, parse_layers
 from eqlearn.discovery.archive import Archive
-from eqlearn.discovery.explore import Outcome, Round, explore
+from eqlearn.discovery.explore import Outcome, Round, Scene, explore
+from eqlearn.discovery.features import Features
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.inversion import inversions
 from eqlearn.discovery.least_squares import Problem
 from eqlearn.discovery.plan import Menu
-from eqlearn.discovery.scaling import Scaling
 from eqlearn.discovery.select import Candidate, Rule, find_rule
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Waves
@@ -36,12 +36,12 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 class Settings:
     """How hard and how wide the search looks; the defaults serve all problems.
 
-    `members` networks are solved together in a round. `rows` is how many rows the search itself sees (all
+    `members` is the least and the most networks solved together in a round: fewer rows, more networks. `rows` is how many rows the search itself sees (all
     rows serve the last fit). `validation` is the fraction held out when there are at least `enough_rows`.
     `patience` is how many rounds without a better description end a search in noisy data.
     """
 
-    members: int = 16
+    members: tuple[int, int] = (16, 48)
     rows: int = 512
     validation: float = 0.2
     enough_rows: int = 60
@@ -146,17 +146,24 @@ def discover(
     table, names = read_table(X, y, sample_weight, variables)
     units = parse_layers(primitives, 1)[0]
     vocabulary = Vocabulary.of([p for p in units if p.name != "pow"])
-    scaling = Scaling.of(table.X, table.y, logarithms=any(p.name == "pow" for p in units))
+    names_of = {p.name for p in units}
+    features = Features.of(
+        table.X, table.y, logarithms="pow" in names_of, products=bool(names_of & {"square", "mul", "pow"})
+    )
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
-    finisher = Finisher(scaling, names, training, validation, outside)
-    archive = Archive(finisher)
+    archive = Archive(Finisher(features, names, training, validation, outside))
     seen = split_rows(training, 1 - settings.rows / training.rows, settings.rows + 1, seed)[0]
     weight = None if seen.weight is None else torch.as_tensor(seen.weight)
-    problem = Problem(scaling.features(seen.X), torch.as_tensor(seen.y.T / scaling.output), weight)
-    sparsifier = settings.half if penalty == "half" else settings.l0
-    menu = Menu(settings.levels, hidden_layers, inversions(vocabulary.unary, problem.y), settings.members, seed)
-    waves = Waves.of(problem.x.numpy())
+    problem = Problem(features.tensor(seen.X), torch.as_tensor(seen.y.T / features.output), weight)
+    scene = Scene(
+        problem, features, vocabulary, Waves.of(problem.x.numpy()),
+        tuple(inversions(vocabulary.unary, problem.y)),
+        settings.half if penalty == "half" else settings.l0, hidden_layers, settings.finalists,
+    )  # fmt: skip
+    least, most = settings.members
+    members = min(most, max(least, 4000 // problem.rows))
+    menu = Menu(settings.levels, hidden_layers, features, members, seed)
     deadline = Deadline(math.inf if seconds is None else began + 0.97 * seconds)
 
     started, exact, rounds, ended = 0, 0, 0, ""
@@ -164,7 +171,7 @@ def discover(
     try:
         while not ended:
             tasks = [menu.round(n, archive.parents) for n in range(rounds, rounds + menu.generation(rounds))]
-            for outcome in _run(tasks, problem, vocabulary, sparsifier, waves, settings, deadline, n_jobs, journal):
+            for outcome in _run(tasks, scene, deadline, n_jobs, journal):
                 archive.add(outcome)
                 started, exact, rounds = started + outcome.started, exact + outcome.exact, rounds + 1
                 failures.update(outcome.failures)
@@ -183,23 +190,12 @@ def discover(
 
 
 def _run(
-    tasks: list[Round],
-    problem: Problem,
-    vocabulary: Vocabulary,
-    sparsifier: Half | HardConcreteL0,
-    waves: Waves,
-    settings: Settings,
-    deadline: Deadline,
-    n_jobs: int | None,
-    journal: Journal | None,
+    tasks: list[Round], scene: Scene, deadline: Deadline, n_jobs: int | None, journal: Journal | None
 ) -> Iterator[Outcome]:
     """The rounds' outcomes in order; remembered ones are not run again."""
     known = {t.number: journal.recall(t.number) if journal else None for t in tasks}
     fresh = [t for t in tasks if known[t.number] is None]
-    jobs = (
-        joblib.delayed(_one)(t, problem, vocabulary, sparsifier, waves, settings.finalists, deadline)
-        for t in fresh
-    )
+    jobs = (joblib.delayed(_one)(task, scene, deadline) for task in fresh)
     workers = 1 if len(fresh) < 2 else n_jobs
     results = iter(joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)) if fresh else iter(())
     for task in tasks:
@@ -211,12 +207,9 @@ def _run(
         yield outcome
 
 
-def _one(
-    task: Round, problem: Problem, vocabulary: Vocabulary, sparsifier: Half | HardConcreteL0, waves: Waves,
-    finalists: int, deadline: Deadline,
-) -> Outcome:  # fmt: skip
+def _one(task: Round, scene: Scene, deadline: Deadline) -> Outcome:
     with _one_thread():
-        return explore(task, problem, vocabulary, sparsifier, waves, finalists=finalists, stop=deadline)
+        return explore(task, scene, deadline)
 
 
 @contextmanager

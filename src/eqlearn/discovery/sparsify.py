@@ -67,7 +67,7 @@ class HardConcreteL0:
         self, population: Population, theta: Tensor, problem: Problem, *, seed: int, stop: Callable[[], bool] = never
     ) -> Tensor:
         """The weights that are left, `(members, weights)`, with zeros where a gate has closed."""
-        x, y = problem.x[:, : self.rows].float(), problem.y[:, : self.rows].float()
+        x, y = problem.x[:, : self.rows].float(), problem.y[..., : self.rows].float()
         weight = theta.float().requires_grad_()
         log_alpha = torch.zeros_like(weight).requires_grad_()
         optimiser = torch.optim.Adam(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -81,12 +82,15 @@ class Start:
     weights: list[Tensor]
 
 
-def random_start(structure: Structure, spectrum: Spectrum, rng: np.random.Generator) -> Start:
-    """Normal weights, narrower where many meet; most periodic units of the first layer start at a
-    frequency of the data along one input."""
+def random_start(
+    structure: Structure, inputs: Sequence[int], spectrum: Spectrum, rng: np.random.Generator
+) -> Start:
+    """Normal weights on the named inputs, narrower where many meet; most periodic units of the first layer
+    start at a frequency of the data along one input."""
     weights = []
-    for rows, columns in structure.shapes():
-        weights.append(torch.as_tensor(rng.normal(size=(rows, columns)) * 0.5 / columns**0.25))
+    for mask in structure.masks(inputs):
+        spread = 0.5 / max(1, int(mask[0].sum())) ** 0.25
+        weights.append(torch.where(mask, torch.as_tensor(rng.normal(size=mask.shape) * spread), 0.0))
     units = structure.layers[0]
     for primitive, rows_ in zip(units, argument_rows(units), strict=True):
         rate = angular_frequency(primitive)
@@ -101,9 +105,9 @@ def random_start(structure: Structure, spectrum: Spectrum, rng: np.random.Genera
 
 
 def grown_start(
-    parent: Fit, level: Level, vocabulary: Vocabulary, spectrum: Spectrum, rng: np.random.Generator
+    parent: Fit, level: Level, inputs: Sequence[int], vocabulary: Vocabulary, spectrum: Spectrum, rng: np.random.Generator
 ) -> Start:
-    """The parent's units, with its weights a little moved, beside fresh random units."""
+    """The parent's units, with its weights a little moved, beside fresh random units that also see `inputs`."""
     old = parent.population.structures[0]
     old_weights = parent.population.weights(0, parent.theta)
     level = replace(level, depth=len(old.layers), skip=old.skip)
@@ -117,7 +121,7 @@ def grown_start(
         layers.append(tuple(p for p, _ in mixed))
         places.append([j for _, j in mixed])
     structure = Structure(old.in_features, tuple(layers), old.out_features, old.skip, old.bias)
-    start = random_start(structure, spectrum, rng)
+    start = random_start(structure, sorted({*inputs, *_visible(old, old_weights)}), spectrum, rng)
     weights = [w * 0.3 if depth == len(layers) else w for depth, w in enumerate(start.weights)]
     for depth, weight in enumerate(weights):
         source = old_weights[depth]
@@ -141,6 +145,15 @@ def grown_start(
                     fresh_row[column_new] = value * wobble
             weight[row_new] = fresh_row
     return Start(structure, weights)
+
+
+def _visible(structure: Structure, weights: list[Tensor]) -> list[int]:
+    """The inputs that a network uses."""
+    used = (weights[0][:, : structure.in_features] != 0).any(dim=0)
+    if structure.skip:
+        for units, weight in zip(structure.layers, weights[1:], strict=True):
+            used |= (weight[:, len(units) : len(units) + structure.in_features] != 0).any(dim=0)
+    return [int(i) for i in used.nonzero()]
 
 
 def _used_units(structure: Structure, weights: list[Tensor], depth: int) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -36,8 +36,16 @@ class Structure:
         heights = [*(sum(p.arity for p in units) for units in self.layers), self.out_features]
         return list(zip(heights, widths, strict=True))
 
-    def full_masks(self) -> list[Tensor]:
-        return [torch.ones(shape, dtype=torch.bool) for shape in self.shapes()]
+    def masks(self, inputs: Sequence[int] | None = None) -> list[Tensor]:
+        """Masks that let everything through but the inputs that are not named."""
+        masks = [torch.ones(shape, dtype=torch.bool) for shape in self.shapes()]
+        if inputs is not None:
+            hidden = [i for i in range(self.in_features) if i not in set(inputs)]
+            masks[0][:, hidden] = False
+            for units, mask in zip(self.layers, masks[1:], strict=True):
+                if self.skip:
+                    mask[:, [len(units) + i for i in hidden]] = False
+        return masks
 
     def network(self, weights: Sequence[Tensor], masks: Sequence[Tensor]) -> EQL:
         """The network with these weights and masks, in float64."""
@@ -54,22 +62,29 @@ class Structure:
 
 @dataclass(frozen=True)
 class Level:
-    """How large a drawn network is: hidden layers, random units and binary units in each."""
+    """How large a drawn network is: hidden layers, random units and binary units in each, what it sees."""
 
     depth: int
     units: int
     binaries: int
+    bank: str = "plain"
     skip: bool = False
 
 
 # Simplest first; the search walks down the list and goes round its end again with fresh draws.
 LEVELS = (
     Level(1, 3, 1),
+    Level(1, 2, 1, "log"),
+    Level(1, 2, 1, "quadratic"),
+    Level(1, 2, 0, "products"),
     Level(2, 3, 1),
+    Level(2, 2, 1, "log", skip=True),
     Level(2, 3, 2, skip=True),
+    Level(2, 2, 1, "quadratic"),
     Level(1, 6, 2),
     Level(3, 3, 1),
     Level(2, 5, 2, skip=True),
+    Level(3, 2, 1, "log", skip=True),
     Level(3, 3, 2, skip=True),
 )
 
@@ -92,16 +107,17 @@ class Vocabulary:
         return Vocabulary(unary or (lookup("id"),), binary)
 
     def draw(self, level: Level, in_features: int, out_features: int, rng: np.random.Generator) -> Structure:
-        """A random structure of that size; neighbours of one kind stand together."""
+        """A random structure of that size; neighbours of one kind stand together.
+
+        Half of the structures draw from two kinds only: laws repeat themselves.
+        """
         layers = []
+        kinds = self.unary
+        if rng.random() < 0.5 and len(kinds) > 2:
+            kinds = tuple(kinds[i] for i in rng.choice(len(kinds), size=2, replace=False))
         for _ in range(level.depth):
-            picks = [self.identity, *(self.unary[i] for i in rng.integers(len(self.unary), size=level.units))]
+            picks = [self.identity, *(kinds[i] for i in rng.integers(len(kinds), size=level.units))]
             if self.binary:
                 picks += [self.binary[i] for i in rng.integers(len(self.binary), size=level.binaries)]
             layers.append(tuple(sorted(picks, key=lambda p: (p.arity, p.name))))
         return Structure(in_features, tuple(layers), out_features, skip=level.skip)
-
-
-def append(structure: Structure, unit: Primitive) -> Structure:
-    """The structure with a last layer of one unit, as when a fit was made to an inverted target."""
-    return replace(structure, layers=(*structure.layers, (unit,)))

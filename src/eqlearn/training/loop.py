@@ -28,7 +28,8 @@ class Record:
     """How training stands after `step` steps of a phase; tensors hold one number, or one per member.
 
     `loss` and `penalty` (before its weight) are those that the last step was computed from, `weights_left`
-    is counted after pruning. `model` is the live one, for a callback that wants the equation.
+    is counted after pruning. The loss of a failed member is NaN. `model` is the live one, for a callback
+    that wants the equation.
     """
 
     phase: str
@@ -141,7 +142,7 @@ class Training:
             phase=phase.name,
             step=self.step,
             total_step=sum(p.steps for p in self.schedule[: self.phase]) + self.step,
-            loss=fit.detach().clone(),
+            loss=torch.where(self.members.alive, fit.detach(), torch.nan),
             penalty=penalty.detach().clone(),
             weights_left=left,
             alive=self.members.alive.clone(),

@@ -1,0 +1,120 @@
+"""Tables written as text: CSV, TSV and columns separated by semicolons or white space."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eqlearn.data import source
+from eqlearn.errors import InvalidFile
+
+MISSING = ("", "NA", "N/A", "#N/A", "na", "n/a", "nan", "NaN", "NAN", "NULL", "null", "None", "-", "?")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How a text file is written: what separates fields (a space: any white space), the decimal mark."""
+
+    separator: str
+    decimal: str
+
+    def records(self, handle: Iterable[str]) -> Any:
+        """The file's records, with their line numbers, by the csv module."""
+        if self.separator == " ":
+            return csv.reader((" ".join(line.split()) for line in handle), delimiter=" ")
+        return csv.reader(handle, delimiter=self.separator, skipinitialspace=True)
+
+    def is_number(self, field: str) -> bool:
+        field = field.strip().replace(self.decimal, ".")
+        if field in MISSING:
+            return True
+        try:
+            float(field)
+        except ValueError:
+            return False
+        return "_" not in field
+
+
+def open_text(file: Path, name: str, opener: Any) -> source.Source:
+    """A text file with a line of column names; `opener` is `open` or its like for compressed files."""
+
+    def opened() -> Any:
+        return opener(file, "rt", encoding="utf-8-sig", newline="")
+
+    with opened() as handle:
+        layout = _layout(handle.readline(), handle.readline(), file.suffix)
+    with opened() as handle:
+        records = layout.records(handle)
+        header = [field.strip() for field in next(records, [])]
+        first: list[str] = next((record for record in records if record), [])
+        line = records.line_num
+    if not any(header):
+        raise InvalidFile(f"{name} has no column names in its first line")
+    if "" in header:
+        raise InvalidFile(f"{name} has no name for column {header.index('') + 1} in its first line")
+    if first and all(map(layout.is_number, header)):
+        raise InvalidFile(f"the first line of {name} holds numbers; it must name the columns")
+    if len(first) > len(header):
+        raise InvalidFile(f"line {line} of {name} has {len(first)} fields for {len(header)} column names")
+
+    def blocks(columns: Sequence[str]) -> Iterator[np.ndarray]:
+        import pandas as pd
+
+        with source.in_one_sentence(name), opened() as handle:
+            next(layout.records(handle))
+            try:
+                frames = pd.read_csv(
+                    handle, header=None, names=header, chunksize=max(1, source.CELLS // len(header)),
+                    sep=r"\s+" if layout.separator == " " else layout.separator, decimal=layout.decimal,
+                    keep_default_na=False, na_values=list(MISSING), skipinitialspace=True, low_memory=False,
+                )  # fmt: skip
+                for frame in filter(len, frames):
+                    wrong = [c for c in columns if not pd.api.types.is_numeric_dtype(frame[c])]
+                    if wrong:
+                        with opened() as again:
+                            raise _text_found(again, layout, header, wrong, name)
+                    yield frame[list(columns)].to_numpy(dtype=np.float64)
+            except (pd.errors.ParserError, csv.Error) as error:
+                raise InvalidFile(f"{name} is not a regular table: {_reason(error)}") from error
+
+    return source.Source(name, tuple(header), blocks)
+
+
+def _layout(header: str, row: str, suffix: str) -> _Layout:
+    bare = re.sub(r'"[^"]*"', "", header)
+    if suffix.lower() in (".tsv", ".tab"):
+        return _Layout("\t", ".")
+    separator = max(",\t;", key=bare.count)
+    if bare.count(separator):
+        return _Layout(separator, "," if separator == ";" and re.search(r"\d,\d", row) else ".")
+    return _Layout(" " if suffix.lower() in (".txt", ".dat") else ",", ".")
+
+
+def _text_found(
+    handle: Iterable[str], layout: _Layout, header: Sequence[str], columns: Sequence[str], name: str
+) -> InvalidFile:
+    """The error that names the first field that is no number, its column and its line."""
+    places = [(header.index(column), column) for column in columns]
+    records = layout.records(handle)
+    next(records)
+    for record in records:
+        for place, column in places:
+            if place < len(record) and not layout.is_number(record[place]):
+                return InvalidFile(
+                    f"line {records.line_num} of {name}: column {column!r} holds {record[place][:40]!r} "
+                    "where a number is needed; mend it, or leave the column out with `ignore`"
+                )
+    return InvalidFile(f"column {columns[0]!r} of {name} holds numbers beyond float64; scale them")
+
+
+def _reason(error: Exception) -> str:
+    match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
+    if match is None:
+        return str(error).strip().splitlines()[-1]
+    return f"row {match[2]} has {match[3]} fields for {match[1]} column names"

@@ -1,0 +1,69 @@
+"""Opens a file of any format that is read here, told by its content, or standard input."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from eqlearn.core.expressions import did_you_mean
+from eqlearn.data.binary import open_arrays, open_parquet, unpack
+from eqlearn.data.delimited import open_text
+from eqlearn.data.source import Source, in_one_sentence
+from eqlearn.errors import InvalidArgument, InvalidFile
+
+
+@contextmanager
+def open_source(path: str | Path) -> Iterator[Source]:
+    """Opens a file of any of the formats, told by its content; "-" is standard input.
+
+    **Raises:** an error of one sentence for a file that is missing, empty, binary, in another encoding, or
+    has no proper line of column names. Text where a number should be is found while reading.
+    """
+    with tempfile.TemporaryDirectory(prefix="eqlearn-") as folder:
+        if str(path) == "-":
+            file, name = Path(folder) / "input", "the standard input"
+            with file.open("wb") as spool:
+                shutil.copyfileobj(sys.stdin.buffer, spool)
+        else:
+            file, name = Path(path), repr(str(path))
+            _check_file(file, name)
+        with in_one_sentence(name):
+            source = _recognise(file, name, Path(folder))
+        twice = sorted({c for c in source.columns if source.columns.count(c) > 1})
+        if twice:
+            raise InvalidFile(f"{name} has several columns named {twice[0]!r}; rename them")
+        yield source
+
+
+def _check_file(file: Path, name: str) -> None:
+    if file.is_dir():
+        raise InvalidArgument(f"{name} is a folder; name a file in it")
+    if not file.exists():
+        beside = [p.name for p in file.parent.iterdir() if p.is_file()] if file.parent.is_dir() else []
+        hint = did_you_mean(file.name, beside)
+        raise InvalidArgument(f"there is no file {name}" + (f"; {hint}" if hint.startswith("did") else ""))
+
+
+def _recognise(file: Path, name: str, folder: Path) -> Source:
+    with file.open("rb") as stream:
+        start = stream.read(4096)
+    if not start:
+        raise InvalidFile(f"{name} is empty")
+    if start.startswith(b"PAR1"):
+        return open_parquet(file, name)
+    if start.startswith(b"\x93NUMPY"):
+        return open_arrays({"": file}, name)
+    if start.startswith(b"PK"):
+        return open_arrays(unpack(file, name, folder), name)
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InvalidFile(
+            f"{name} is UTF-16 text; save it as UTF-8, for example with `iconv -f utf-16 -t utf-8`"
+        )
+    if b"\0" in start and not start.startswith(b"\x1f\x8b"):
+        raise InvalidFile(f"{name} is not a table this library reads (CSV, TSV, Parquet, .npy, .npz)")
+    return open_text(file, name, gzip.open if start.startswith(b"\x1f\x8b") else open)

@@ -1,0 +1,50 @@
+"""An open file of numbers: its columns by name, its rows in blocks."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from eqlearn.core.expressions import did_you_mean
+from eqlearn.errors import InvalidFile, UnknownName
+
+# A block of rows holds about so many numbers (16 MB); files are never in memory whole.
+CELLS = 2_000_000
+
+Blocks: TypeAlias = Callable[[Sequence[str]], Iterator[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """An open file: its name in messages, its columns, and `blocks(columns)`, which reads it through, giving
+    float64 arrays `(rows, columns)`; what is missing is NaN."""
+
+    name: str
+    columns: tuple[str, ...]
+    blocks: Blocks
+
+    def check(self, columns: Sequence[str]) -> None:
+        """Refuses a column that is not there."""
+        for column in columns:
+            if column not in self.columns:
+                hint = did_you_mean(column, self.columns)
+                raise UnknownName(f"{self.name} has no column {column!r}; {hint}")
+
+
+@contextmanager
+def in_one_sentence(name: str) -> Iterator[None]:
+    """What the system says about a file that can't be read, as an error of ours."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise InvalidFile(
+            f"{name} is not UTF-8 text (byte 0x{error.object[error.start]:02x}); save it as UTF-8, "
+            "for example with `iconv -f latin1 -t utf-8`"
+        ) from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidFile(f"{name} can't be read: {error}") from error

@@ -1,0 +1,80 @@
+"""What a network sees of a table: columns scaled by factors, never centred, their logarithms and products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+import sympy as sp
+import torch
+from torch import Tensor
+
+# A bank of more inputs than this would make every network of it a large one.
+MOST = 45
+
+
+@dataclass(frozen=True)
+class Features:
+    """The inputs of a search: scaled columns first, then logarithms of columns, then products of columns.
+
+    A shift would turn a sparse truth into a dense one, so there is none. With a logarithm among the inputs,
+    an `exp` unit of the first layer is a product of powers; with products, a first layer of squares and
+    products is already there. A level of the search sees one `bank` of them.
+    """
+
+    scales: tuple[float, ...]
+    output: float
+    logarithms: tuple[int, ...]
+    products: tuple[tuple[int, ...], ...]
+
+    @staticmethod
+    def of(X: np.ndarray, y: np.ndarray, *, logarithms: bool, products: bool) -> Features:
+        """From `(rows, in)` and `(rows, out)`; logarithms only of columns that are positive throughout."""
+        sizes = np.abs(X).max(axis=0)
+        spread, largest = float(y.std()), float(np.abs(y).max())
+        # A target that varies little about a large mean would be all mean in units of its spread.
+        output = spread if spread > 1e-3 * largest else largest or 1.0
+        positive = tuple(int(i) for i in np.flatnonzero(X.min(axis=0) > 0)) if logarithms else ()
+        terms: list[tuple[int, ...]] = []
+        for degree in range(2, 7) if products else ():
+            new = list(combinations_with_replacement(range(X.shape[1]), degree))
+            if X.shape[1] + len(terms) + len(new) > MOST or (degree > 4 and X.shape[1] > 1):
+                break
+            terms += new
+        return Features(tuple(float(s) if s > 0 else 1.0 for s in sizes), output, positive, tuple(terms))
+
+    @property
+    def count(self) -> int:
+        return len(self.scales) + len(self.logarithms) + len(self.products)
+
+    def bank(self, name: str) -> list[int]:
+        """Which inputs a bank holds: "plain", "log", "quadratic" or "products" (all degrees there are)."""
+        columns, logs = len(self.scales), len(self.logarithms)
+        chosen = list(range(columns))
+        if name == "log":
+            chosen += range(columns, columns + logs)
+        elif name != "plain":
+            most = 2 if name == "quadratic" else math.inf
+            chosen += [columns + logs + i for i, p in enumerate(self.products) if len(p) <= most]
+        return chosen
+
+    def layers(self, name: str) -> int:
+        """How many hidden layers a bank stands for: products of two need one, longer ones two."""
+        degree = max((len(p) for p in self.products), default=1)
+        return 0 if name in ("plain", "log") else 1 if name == "quadratic" or degree <= 2 else 2
+
+    def tensor(self, X: np.ndarray) -> Tensor:
+        """The inputs, feature-major, `(in, rows)`."""
+        scaled = (X / np.array(self.scales)).T
+        logs = [np.log(scaled[i]) for i in self.logarithms]
+        products = [np.prod(scaled[list(p)], axis=0) for p in self.products]
+        return torch.as_tensor(np.stack([*scaled, *logs, *products]))
+
+    def symbolic(self, symbols: Sequence[sp.Symbol]) -> list[sp.Expr]:
+        """The same inputs as expressions in the user's variables."""
+        scaled = [s / sp.Float(f, 17) for s, f in zip(symbols, self.scales, strict=True)]
+        logs = [sp.log(scaled[i]) for i in self.logarithms]
+        return [*scaled, *logs, *(sp.Mul(*(scaled[i] for i in p)) for p in self.products)]

@@ -1,0 +1,89 @@
+"""The paper's search: a population trained by gradient descent, each member read as a candidate."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.network import EQL
+from eqlearn.discovery.features import Features
+from eqlearn.discovery.finish import Finisher
+from eqlearn.discovery.run import Found
+from eqlearn.discovery.select import Candidate, Constant, Rule, find_rule, pareto_front
+from eqlearn.discovery.table import read_table, split_rows
+from eqlearn.errors import NotFinite
+from eqlearn.training.presets import Preset, train_population
+
+
+def search_by_gradient(
+    preset: str | Preset,
+    X: Any,
+    y: Any,
+    *,
+    restarts: int = 20,
+    seed: int = 0,
+    variables: Sequence[str] | None = None,
+    extrapolation: tuple[Any, Any] | None = None,
+    select: str | Rule = "description",
+) -> Found:
+    """Trains `restarts` networks as `preset` says, on data scaled to about [-1, 1], and chooses among them.
+
+    Constants are as training left them, so they have no standard error.
+    """
+    began = time.time()
+    rule = find_rule(select)
+    table, names = read_table(X, y, None, variables)
+    features = Features.of(table.X, table.y, logarithms=False, products=False)
+    training, validation = split_rows(table, 0.2, 60, seed)
+    outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
+    finisher = Finisher(features, names, training, validation, outside)
+    seeds = range(seed, seed + restarts)
+    population = train_population(
+        preset, features.tensor(training.X).mT, torch.as_tensor(training.y / features.output), list(seeds)
+    )
+    failures = Counter({"not finite in training": len(population.failures)})
+    failed = {failure.member for failure in population.failures}
+    candidates = [_mean(finisher)]
+    for i in range(restarts):
+        if i in failed:
+            continue
+        candidate = _candidate(population.network.member(i), finisher, i)
+        if candidate is None:
+            failures["not finite on the data"] += 1
+        else:
+            candidates.append(candidate)
+    front = pareto_front(candidates)
+    return Found(
+        best=rule(front), front=front, restarts=restarts, rounds=1,
+        exact_restarts=sum(c.exact for c in candidates), failures={k: n for k, n in failures.items() if n},
+        seconds=time.time() - began, ended="out of restarts", variables=names,
+    )  # fmt: skip
+
+
+def _candidate(network: EQL, finisher: Finisher, number: int) -> Candidate | None:
+    """The candidate that a member stands for; none if its formula is not finite on the data."""
+    network = network.double().eval()
+    with torch.no_grad():
+        network.readout.raw.mul_(finisher.features.output)
+    try:
+        equations = finisher.read(network)
+    except NotFinite:
+        return None
+    constants = [tuple(Constant(value, math.nan) for value in e.constants) for e in equations]
+    candidate = finisher.measure(equations, constants, network, number)
+    return candidate if math.isfinite(candidate.training_error) else None
+
+
+def _mean(finisher: Finisher) -> Candidate:
+    """What every equation has to beat, and what is left when every member fails."""
+    means = finisher.training.y.mean(axis=0)
+    equations = [Equation(float(mean), finisher.variables) for mean in means]
+    return finisher.measure(
+        equations, [(Constant(e.constants[0], math.nan),) if e.constants else () for e in equations]
+    )

@@ -1,0 +1,1 @@
+"""What a search leaves behind: a run folder and one self-contained page."""

@@ -1,0 +1,157 @@
+"""The run folder: its files, its lock, and reading it without running anything from it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+
+from eqlearn.core.network import EQL
+from eqlearn.core.sealed import atomic_write, read_sealed, write_json, write_tensors
+from eqlearn.core.storage import load, save
+from eqlearn.core.text import write
+from eqlearn.errors import InvalidArgument, InvalidFile
+from eqlearn.report.environment import now
+from eqlearn.report.record import Record
+from eqlearn.report.sample import Sample
+
+RUN, EQUATION, EQUATIONS, NETWORK = "run.json", "equation.json", "equations.csv", "network.safetensors"
+SAMPLE, LOG, REPORT, ROUNDS, LOCK = "sample.safetensors", "log.txt", "report.html", "rounds", ".lock"
+
+
+class RunFolder:
+    """A folder that holds one run; nothing is written before it is `locked`."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    def __str__(self) -> str:
+        return repr(str(self.path))
+
+    @property
+    def holds_run(self) -> bool:
+        return (self.path / RUN).exists()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Makes the folder if need be, and keeps every other process out of it while the block runs.
+
+        The operating system holds the lock, so that of a process that died is free again.
+        """
+        strangers = [p.name for p in self.path.iterdir()] if self.path.is_dir() else []
+        if self.path.exists() and not self.path.is_dir():
+            raise InvalidArgument(f"{self} is a file; name a folder for the run")
+        if not self.holds_run and any(not name.startswith(".") for name in strangers if name != ROUNDS):
+            raise InvalidArgument(
+                f"{self} holds other files, {min(strangers)!r} among them; choose another folder"
+            )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self._checked(LOCK), timeout=0)
+            with lock:
+                for remnant in [*self.path.glob(".*.tmp"), *self.path.glob(f"{ROUNDS}/.*.tmp")]:
+                    remnant.unlink()  # of a process that was killed while it wrote
+                yield
+        except Timeout as error:
+            raise InvalidArgument(
+                f"another process is at work in {self}; wait for it, or choose another folder"
+            ) from error
+
+    def _checked(self, name: str) -> Path:
+        path = self.path / name
+        if path.is_symlink():
+            raise InvalidFile(f"{name} in {self} is a link to somewhere else, and is not written through")
+        return path
+
+    # --- writing -----------------------------------------------------------------------------------------
+
+    def write_json(self, name: str, plain: Mapping[str, Any]) -> None:
+        write_json(self._checked(name), plain)
+
+    def write_text(self, name: str, text: str) -> None:
+        atomic_write(self._checked(name), text.encode())
+
+    def log(self, line: str) -> None:
+        """Adds a line, with the time, to the log."""
+        with self._checked(LOG).open("a", encoding="utf-8") as file:
+            file.write(f"{now()} {printable(line)}\n")
+
+    def write_results(self, record: Record, sample: Sample) -> None:
+        """Everything but the page; `run.json`, which says that the run ended, after what belongs to it."""
+        tensors = {"X": sample.X, "y": sample.y, "part": sample.part, "ranges": sample.ranges}
+        write_tensors(
+            self._checked(SAMPLE),
+            {"format": "eqlearn-sample"},
+            {k: torch.as_tensor(v) for k, v in tensors.items()},
+        )
+        if record.best.network is not None:
+            save(record.best.network, self._checked(NETWORK))
+        else:
+            self._checked(NETWORK).unlink(missing_ok=True)
+        self.write_json(RUN, {**record.to_json(), "status": "finished"})
+        for k, equation in enumerate(record.best.equations):
+            save(equation, self._checked(EQUATION if k == 0 else f"equation-{k + 1}.json"))
+        self.write_text(EQUATIONS, _front_csv(record))
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    def read_status(self) -> dict[str, Any]:
+        """What `run.json` says, of a run that ended or not."""
+        if not self.path.is_dir():
+            raise InvalidArgument(f"there is no run folder {self}")
+        if not self.holds_run:
+            raise InvalidArgument(f"{self} holds no run of eqlearn: it has no {RUN}")
+        return read_sealed(self.path / RUN)[0]
+
+    def read(self) -> Record:
+        return Record.from_json(self.read_status(), str(self.path / RUN))
+
+    def read_sample(self, record: Record) -> Sample:
+        path = self._there(SAMPLE)
+        _, tensors = read_sealed(path)
+        if set(tensors) != {"X", "y", "part", "ranges"} or tensors["part"].dtype != torch.uint8:
+            raise InvalidFile(f"{path} is not a sample of data")
+        sample = Sample(**{name: tensor.numpy() for name, tensor in tensors.items()})
+        sample.check(len(record.inputs), len(record.targets))
+        return sample
+
+    def read_network(self, record: Record) -> EQL | None:
+        """The chosen equation's network; none if the equation is a constant."""
+        if not (self.path / NETWORK).exists():
+            return None
+        network = load(self.path / NETWORK)
+        sizes = (len(record.network_inputs), len(record.targets))
+        if not isinstance(network, EQL) or (network.in_features, network.out_features) != sizes:
+            raise InvalidFile(f"{self.path / NETWORK} is not the network of this run")
+        return network
+
+    def _there(self, name: str) -> Path:
+        path = self.path / name
+        if not path.exists():
+            raise InvalidFile(f"{self} is not whole: {name} is missing")
+        return path
+
+
+def printable(text: str) -> str:
+    """The text on one line, with nothing in it that a terminal would obey."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _front_csv(record: Record) -> str:
+    """The front, one row per candidate, with all digits of the equations."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    names = ["equation"] if len(record.targets) == 1 else [f"equation of {t}" for t in record.targets]
+    errors = ["training_error", "validation_error", "extrapolation_error", "description_length"]
+    writer.writerow(["pick", "complexity", *errors, "exact", *names])
+    for i, c in enumerate(record.front):
+        formulas = [write(e.expr, e.variables) for e in c.equations]
+        numbers = [repr(getattr(c, name)) for name in errors]
+        writer.writerow([int(i == record.pick), c.complexity, *numbers, int(c.exact), *formulas])
+    return file.getvalue()

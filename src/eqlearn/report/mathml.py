@@ -1,0 +1,157 @@
+"""Formulas typeset as MathML: selectable, accessible, and drawn by the browser itself."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+import sympy as sp
+from sympy.printing.conventions import split_super_sub
+from sympy.printing.pretty.pretty_symbology import greek_unicode
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.expressions import real_symbol
+from eqlearn.core.program import Step, lower
+
+# Longer formulas are for machines; the page gives their text only.
+LONGEST = 400
+DIGITS = 4
+_SUM, _PRODUCT, _ATOM = range(3)
+
+
+class _Piece(NamedTuple):
+    """The markup of one step, how tightly it holds together, and whether it begins with a digit."""
+
+    markup: str
+    binding: int = _ATOM
+    digit: bool = False
+
+    def inside(self, binding: int) -> str:
+        return self.markup if self.binding >= binding else _fenced(self.markup)
+
+
+def mathml(equation: Equation, target: str, digits: int = DIGITS) -> str:
+    """`target` = the formula, as a `<math>` element; a fitted constant says which one it is.
+
+    Constants show so many significant digits: their full value belongs beside the formula.
+    """
+    program = lower(equation.expr, [real_symbol(v) for v in equation.variables], exact=True)
+    if equation.complexity > LONGEST:
+        right = f"<mtext>a formula of {equation.complexity} nodes</mtext>"
+    else:
+        names = [name_markup(v) for v in equation.variables]
+        constants = [_constant(float(c), k, digits) for k, c in enumerate(program.constants)]
+        pieces: list[_Piece] = []
+        for step in program.steps:
+            pieces.append(_piece(step, [pieces[a] for a in step.args], names, constants))
+        right = pieces[-1].markup
+    left = f"{name_markup(target)}<mo>=</mo>"
+    return f'<math display="block"><mrow>{left}{right}</mrow></math>'
+
+
+def name_markup(name: str) -> str:
+    """A variable's name: Greek letters by their names, figures after a letter as an index."""
+    bare = re.fullmatch(r"\$?\\?([A-Za-z]+[0-9]*|[A-Za-z]+(?:_[A-Za-z0-9]+)+)\$?", name)
+    if bare is None:
+        tag = "mi" if re.fullmatch(r"\w+", name) else "mtext"
+        return f"<{tag}>{escape(name)}</{tag}>"
+    base, above, below = split_super_sub(bare[1])
+    head = _identifier(base)
+    if above:  # `split_super_sub` knows `__` as a superscript
+        return f"<mi>{escape(name)}</mi>"
+    if not below:
+        return head
+    index = "<mo>,</mo>".join(_identifier(b) if b[0].isalpha() else f"<mn>{b}</mn>" for b in below)
+    return f"<msub>{head}<mrow>{index}</mrow></msub>"
+
+
+def _identifier(word: str) -> str:
+    return f"<mi>{escape(greek_unicode.get(word, word))}</mi>"
+
+
+def number_markup(value: float, digits: int = DIGITS) -> str:
+    """A number with so many significant digits, powers of ten written as such; without its sign."""
+    mantissa, _, exponent = f"{abs(value):.{digits}g}".partition("e")
+    if not exponent:
+        return f"<mn>{mantissa}</mn>"
+    power = f"<mn>{abs(int(exponent))}</mn>"
+    power = f"<mrow><mo>−</mo>{power}</mrow>" if int(exponent) < 0 else power
+    ten = f"<msup><mn>10</mn>{power}</msup>"
+    return ten if mantissa == "1" else f"<mrow><mn>{mantissa}</mn><mo>×</mo>{ten}</mrow>"
+
+
+def _constant(value: float, index: int, digits: int) -> _Piece:
+    number = f'<mrow class="constant" data-constant="{index}">{number_markup(value, digits)}</mrow>'
+    if math.copysign(1, value) < 0:
+        return _Piece(f"<mo>−</mo>{number}", _PRODUCT)
+    return _Piece(number, digit=True)
+
+
+def _fenced(markup: str) -> str:
+    return f"<mrow><mo>(</mo>{markup}<mo>)</mo></mrow>"
+
+
+def _piece(step: Step, args: Sequence[_Piece], names: Sequence[str], constants: Sequence[_Piece]) -> _Piece:
+    if step.op == "variable":
+        return _Piece(names[int(step.value)])
+    if step.op == "constant":
+        return constants[int(step.value)]
+    if step.op == "number":
+        return _exact(step.exact)
+    if step.op == "add":
+        return _Piece(_signed([a.inside(_PRODUCT) for a in args]), _SUM)
+    if step.op == "mul":
+        return _product(args)
+    if step.op == "div":
+        return _Piece(f"<mfrac><mrow>{args[0].markup}</mrow><mrow>{args[1].markup}</mrow></mfrac>", _PRODUCT)
+    if step.op == "neg":
+        inner = args[0].inside(_PRODUCT)
+        return _Piece(f"<mo>−</mo>{_fenced(inner) if inner.startswith('<mo>−') else inner}", _PRODUCT)
+    if step.op == "pow":
+        return _Piece(f"<msup>{_base(args[0])}<mrow>{_inline(args[1].markup)}</mrow></msup>")
+    inner = args[0].markup
+    if step.op == "sqrt":
+        return _Piece(f"<msqrt>{inner}</msqrt>")
+    if step.op == "abs":
+        return _Piece(f"<mrow><mo>|</mo>{inner}<mo>|</mo></mrow>")
+    if step.op == "exp":
+        return _Piece(f"<msup><mi>e</mi><mrow>{_inline(inner)}</mrow></msup>")
+    return _Piece(f"<mrow><mi>{step.op}</mi><mo>&#x2061;</mo>{_fenced(inner)}</mrow>")
+
+
+def _exact(number: sp.Expr) -> _Piece:
+    if number == sp.pi:
+        return _Piece("<mi>π</mi>")
+    if number == sp.E:
+        return _Piece("<mi>e</mi>")
+    p, q = int(number.p), int(number.q)
+    text = f"<mn>{abs(p)}</mn>" if q == 1 else f"<mfrac><mn>{abs(p)}</mn><mn>{q}</mn></mfrac>"
+    return _Piece(f"<mo>−</mo>{text}", _PRODUCT) if p < 0 else _Piece(text, digit=True)
+
+
+def _inline(markup: str) -> str:
+    """A bare fraction in an exponent as 3/2, which is easier to read there than one on top of the other."""
+    return re.sub(
+        r"^((?:<mo>−</mo>)?)<mfrac>(<mn>\d+</mn>)(<mn>\d+</mn>)</mfrac>$", r"\1\2<mo>/</mo>\3", markup
+    )
+
+
+def _base(piece: _Piece) -> str:
+    plain = piece.binding == _ATOM and not piece.markup.startswith(("<msup", "<mfrac"))
+    return f"<mrow>{piece.markup}</mrow>" if plain else _fenced(piece.markup)
+
+
+def _signed(terms: Sequence[str]) -> str:
+    rest = (t if t.startswith("<mo>−") else f"<mo>+</mo>{t}" for t in terms[1:])
+    return terms[0] + "".join(rest)
+
+
+def _product(args: Sequence[_Piece]) -> _Piece:
+    out = args[0].inside(_PRODUCT)
+    for piece in args[1:]:
+        factor = _fenced(piece.markup) if piece.markup.startswith("<mo>−") else piece.inside(_PRODUCT)
+        out += f"<mo>{'⋅' if piece.digit else '&#x2062;'}</mo><mspace width='0.12em'/>{factor}"
+    return _Piece(out, _PRODUCT, digit=args[0].digit)

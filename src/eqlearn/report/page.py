@@ -1,0 +1,228 @@
+"""The report page: one HTML file with everything about a run, which asks nothing of the network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import eqlearn
+from eqlearn.core.equation import Equation
+from eqlearn.core.network import EQL
+from eqlearn.diagram import diagram
+from eqlearn.report.constants_table import constants_table
+from eqlearn.report.drawing import network_svg
+from eqlearn.report.mathml import mathml
+from eqlearn.report.payload import embedded, exports, payload
+from eqlearn.report.record import Record
+from eqlearn.report.sample import OUTSIDE, Sample
+from eqlearn.report.verdict import CLOSE, checks, percent, verdict
+
+# A browser can't break a typeset formula into lines; longer ones are given as text, which it can.
+LONG_FORMULA = 60
+LONG_TEXT = 600
+
+ENDINGS = {
+    "exact": "It ended because an exact formula was found.",
+    "out of time": "It ended because its time was up.",
+    "out of restarts": "It ended because all restarts it was given were used.",
+    "no further gain": "It ended because further rounds brought no better description.",
+    "interrupted": "It was interrupted.",
+}
+
+
+def page(record: Record, sample: Sample, network: EQL | None) -> str:
+    """The whole page as text. Every name in it is escaped; its script is the one that ships with the package
+    and no other may run."""
+    style, script = _template("page.css"), _template("page.js")
+    rows_outside = int((sample.part == OUTSIDE).sum())
+    parts = {
+        "style": style, "style_hash": _hash(style), "script": script, "script_hash": _hash(script),
+        "version": escape(eqlearn.__version__),
+        "title": escape(f"{record.targets[0]} = {record.best.equation}"[:120]),
+        "source": escape(_source(record)),
+        "heading": "The equation" if len(record.targets) == 1 else "The equations",
+        "formulas": "".join(_formula(record, k) for k in range(len(record.targets))),
+        "verdict": escape(verdict(record)), "verdict_class": _grade(record),
+        "checks": f'<p class="lead">{escape(checks(record))}</p>' if checks(record) else "",
+        "facts": _facts(record),
+        "constants": constants_table(record),
+        "front_heads": "".join(f'<th scope="col" class="number">{h}</th>' for h in _measured(record)),
+        "front_rows": "".join(_row(record, i) for i in range(len(record.front))),
+        "beyond_note": escape(_beyond(record, rows_outside)),
+        "network": _network(record, network),
+        "search": escape(_search(record)),
+        "improvements": _improvements(record),
+        "use": _use(record, network),
+        "settings": _settings(record),
+        "data": embedded(payload(record, sample)),
+    }  # fmt: skip
+    # One pass: what is filled in is never searched for places to fill.
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _template("page.html"))
+
+
+def _template(name: str) -> str:
+    return (files("eqlearn.report") / "template" / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _grade(record: Record) -> str:
+    if record.best.exact:
+        return "exact"
+    return "close" if record.best.training_error < CLOSE else "none"
+
+
+def _source(record: Record) -> str:
+    name = str(record.data.get("name", "")).strip("'").rpartition("/")[2]
+    started = str(record.environment.get("started", "")).replace("T", " ")[:16]
+    return f"{name} · {record.data.get('rows_read', '?')} rows · {started}"
+
+
+def _typeset(equation: Equation, target: str) -> str:
+    if equation.complexity <= LONG_FORMULA:
+        return mathml(equation, target)
+    text = f"{target} = {equation}"
+    return f'<code class="long">{escape(text if len(text) <= LONG_TEXT else text[:LONG_TEXT] + " …")}</code>'
+
+
+def _formula(record: Record, output: int) -> str:
+    formula = _typeset(record.best.equations[output], record.targets[output])
+    return (
+        f'<div class="formula" data-formula-output="{output}" tabindex="0" role="region" '
+        f'aria-label="The equation of {escape(record.targets[output])}">{formula}</div>'
+        f'<p class="copies" data-output="{output}" role="group" aria-label="Copy the equation"></p>'
+    )
+
+
+def _facts(record: Record) -> str:
+    best = record.best
+    facts = {
+        "error": percent(best.training_error),
+        "held-out error": percent(best.validation_error),
+        "extrapolation error": percent(best.extrapolation_error),
+        "complexity": f"{best.complexity} node{'s' if best.complexity > 1 else ''}",
+        "fitted constants": str(sum(len(c) for c in best.constants)),
+        "networks tried": f"{record.restarts:,}".replace(",", " "),
+        "search": f"{record.seconds:.1f} s",
+    }
+    return "".join(f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v != "-")
+
+
+def _measured(record: Record) -> dict[str, str]:
+    """The errors on unseen rows that the front has: the column's heading and the candidate's field."""
+    columns = {"held out": "validation_error", "beyond": "extrapolation_error"}
+    return {h: f for h, f in columns.items() if any(percent(getattr(c, f)) != "-" for c in record.front)}
+
+
+def _row(record: Record, index: int) -> str:
+    candidate = record.front[index]
+    formulas = "".join(
+        f'<div class="cell" data-formula="{index}">{_typeset(e, t)}</div>'
+        for e, t in zip(candidate.equations, record.targets, strict=True)
+    )
+    chosen = index == record.pick
+    badge = '<span class="badge">chosen</span>' if chosen else ""
+    errors = [percent(getattr(candidate, f)) for f in ("training_error", *_measured(record).values())]
+    numbers = "".join(f'<td class="number">{text}</td>' for text in [str(candidate.complexity), *errors])
+    return (
+        f'<tr data-index="{index}"><td><label><input type="radio" name="equation" value="{index}"'
+        f'{" checked" if chosen else ""} aria-label="{escape(str(candidate)[:200])}">'
+        f"<div>{formulas}</div>{badge}</label></td>{numbers}</tr>"
+    )
+
+
+def _beyond(record: Record, rows_outside: int) -> str:
+    others = " The other inputs stay at the middle of their values." if len(record.inputs) > 1 else ""
+    given = " Rows from outside that range are shown too." if rows_outside else ""
+    return f"The line is what the equation says; the shaded range is what was measured.{others}{given}"
+
+
+def _network(record: Record, network: EQL | None) -> str:
+    if network is None:
+        return '<p class="lead">The chosen equation is a constant: there is no network behind it.</p>'
+    graph = diagram(network, record.network_inputs, record.targets)
+    return (
+        '<p class="lead">The weights from which the chosen equation was read, before its constants were '
+        "settled; all others are exactly zero. Inputs are scaled to lie near [−1, 1].</p>"
+        '<div class="card scroll" tabindex="0" role="region" aria-label="Drawing of the network">'
+        f'{network_svg(graph)}</div><ul class="legend"><li><i></i>positive weight</li>'
+        '<li><i class="picked"></i>negative weight</li></ul>'
+    )
+
+
+def _search(record: Record) -> str:
+    failed = sum(record.failures.values())
+    reasons = ", ".join(f"{n} {reason}" for reason, n in record.failures.items())
+    came = f" {failed} came to nothing ({reasons})." if failed else ""
+    return (
+        f"{record.restarts} small networks were started in {record.rounds} rounds and {record.seconds:.1f} s."
+        f"{came} {ENDINGS.get(record.ended, '')}"
+    )
+
+
+def _improvements(record: Record) -> str:
+    return "".join(
+        f"<li><code>{escape(step.equation[:LONG_TEXT])}</code><span>after {step.restarts} networks · error "
+        f"{percent(step.error)} · {step.complexity} nodes</span></li>"
+        for step in reversed(record.history)
+        if step.equation
+    )
+
+
+def _use(record: Record, network: EQL | None) -> str:
+    example = ", ".join(f'"{v}": ...' for v in record.inputs[:3]) + (
+        ", ..." if len(record.inputs) > 3 else ""
+    )
+    load = [
+        "import eqlearn",
+        "",
+        'equation = eqlearn.load("equation.json")  # read as data: nothing in it is run',
+    ]
+    load += [f"equation({{{example}}})"]
+    if network is not None:
+        load += ["", 'network = eqlearn.load("network.safetensors")  # the weights, as a torch module']
+    shell = ["eqlearn predict RUN new.csv", "eqlearn show RUN --as latex", "eqlearn report RUN"]
+    blocks = [
+        _code("Load it back, from the folder of this page", "\n".join(load)),
+        _code("On the command line", "\n".join(shell)),
+    ]
+    languages = exports(record.best.equation)
+    rest = "".join(_code(name, text.strip("\n")) for name, text in languages.items())
+    return "".join(blocks) + (
+        f"<details><summary>The formula in other languages</summary>{rest}</details>" if rest else ""
+    )
+
+
+def _code(title: str, text: str) -> str:
+    return f'<div class="code"><h3>{escape(title)}</h3><pre tabindex="0">{escape(text)}</pre></div>'
+
+
+def _settings(record: Record) -> str:
+    environment = {k: v for k, v in record.environment.items() if k != "packages"}
+    packages = record.environment.get("packages")
+    versions = packages if isinstance(packages, Mapping) else {}
+    return _table({**record.settings, **{f"data {k}": v for k, v in record.data.items()}}) + _table(
+        {**environment, **versions}
+    )
+
+
+def _table(values: Mapping[str, Any]) -> str:
+    rows = "".join(
+        f'<tr><th scope="row">{escape(str(k).replace("_", " "))}</th><td>{_value(v)}</td></tr>'
+        for k, v in values.items()
+    )
+    return f'<div class="card"><table class="settings">{rows}</table></div>'
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "–"
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return escape(text[:1000])

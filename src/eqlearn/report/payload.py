@@ -1,0 +1,118 @@
+"""What the page draws: each equation of the front on the sample and along each input, as plain numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.text import write
+from eqlearn.discovery.select import Candidate
+from eqlearn.report.record import Record
+from eqlearn.report.sample import PARTS, Sample
+
+GRID = 161
+MOST_INPUTS = 12
+# Formulas longer than this are left out of what can be copied: nobody pastes them.
+LONGEST = 2000
+
+
+def payload(record: Record, sample: Sample) -> dict[str, Any]:
+    """Everything the page's script needs, in the order it reads it."""
+    used = {name for c in record.front for e in c.equations for name in map(str, e.expr.free_symbols)}
+    drawn = [i for i, name in enumerate(record.inputs) if name in used][:MOST_INPUTS]
+    grids = {i: _grid(*sample.ranges[i]) for i in drawn}
+    return {
+        "targets": list(record.targets),
+        "pick": record.pick,
+        "parts": list(PARTS),
+        "part": sample.part.tolist(),
+        "measured": [_numbers(column) for column in sample.y.T],
+        "inputs": [
+            {"name": record.inputs[i], "range": _numbers(sample.ranges[i][[0, 2]]),
+             "grid": _numbers(grids[i]), "values": _numbers(sample.X[:, i])}
+            for i in drawn
+        ],
+        "equations": [_equation(c, sample, grids) for c in record.front],
+        "history": [[s.restarts, _number(s.error)] for s in record.history],
+    }  # fmt: skip
+
+
+def embedded(data: Any) -> str:
+    """JSON that no text inside can break out of, wherever in a page it stands."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def exports(equation: Equation) -> dict[str, str]:
+    """The formula in the languages that can be copied from the page."""
+    if equation.complexity > LONGEST:
+        return {}
+    formula = write(equation.expr, equation.variables)
+    return {
+        "LaTeX": equation.latex(),
+        "Python": formula,
+        "NumPy": equation.python(),
+        "torch": torch_source(equation),
+        "C": equation.c(),
+    }
+
+
+def torch_source(equation: Equation) -> str:
+    """Python source that makes the trainable module of an equation."""
+    formula, names = (
+        json.dumps(write(equation.expr, equation.variables)),
+        json.dumps(list(equation.variables)),
+    )
+    return (
+        "from eqlearn import Equation\n\n"
+        f"equation = Equation.parse({formula}, {names})\n"
+        "module = equation.torch()  # a torch.nn.Module; its constants are parameters\n"
+    )
+
+
+def _equation(candidate: Candidate, sample: Sample, grids: dict[int, np.ndarray]) -> dict[str, Any]:
+    return {
+        "complexity": candidate.complexity,
+        "error": _number(candidate.training_error),
+        "heldOut": _number(candidate.validation_error),
+        "outside": _number(candidate.extrapolation_error),
+        "outputs": [
+            {
+                "text": str(equation),
+                "exports": exports(equation),
+                "predicted": _numbers(equation(sample.X)),
+                "residual": _numbers(sample.y[:, k] - equation(sample.X)),
+                "curves": [_numbers(equation(_along(i, grid, sample.ranges))) for i, grid in grids.items()],
+            }
+            for k, equation in enumerate(candidate.equations)
+        ],
+    }
+
+
+def _grid(low: float, middle: float, high: float) -> np.ndarray:
+    """Points from half a range below to half a range above what was measured; positive stays positive."""
+    reach = (high - low) / 2 or abs(middle) / 2 or 1.0
+    start = low - reach
+    return np.linspace(max(start, 0.0) if low >= 0 else start, high + reach, GRID)
+
+
+def _along(place: int, grid: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """Rows in which one input moves and the others stay at the middle of what was measured."""
+    rows = np.tile(ranges[:, 1], (len(grid), 1))
+    rows[:, place] = grid
+    return rows
+
+
+def _numbers(values: np.ndarray) -> list[float | None]:
+    return [_number(float(v)) for v in values]
+
+
+def _number(value: float) -> float | None:
+    """Six digits are more than a screen shows; what is not finite is left out."""
+    return float(f"{value:.6g}") if math.isfinite(value) else None

@@ -1,0 +1,220 @@
+"""A finished search as plain data: everything that `run.json` says, read back without running anything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.text import write
+from eqlearn.data.tables import Measurements
+from eqlearn.discovery.run import Found, Progress
+from eqlearn.discovery.select import Candidate, Constant
+from eqlearn.errors import EqlearnError, InvalidFile
+
+FORMAT, VERSION = "eqlearn-run", 1
+# Names are as long as a person makes them, fronts as long as a search makes them; more is not ours.
+MOST_CANDIDATES, MOST_ROUNDS = 1000, 1_000_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """Where the search stood after a round; `equation` is there when a new one became the best."""
+
+    round: int
+    restarts: int
+    seconds: float
+    error: float
+    complexity: int
+    equation: str = ""
+
+
+def next_step(steps: Sequence[Step], progress: Progress) -> Step:
+    """The step that follows, from a progress report."""
+    text, best = str(progress.best), progress.best
+    last = next((s.equation for s in reversed(steps) if s.equation), "")
+    return Step(
+        progress.round, progress.restarts, progress.seconds, best.training_error, best.complexity,
+        text if text != last else "",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Record:
+    """What was searched, how, and what was found.
+
+    `front` is the Pareto front, simplest first, and `pick` the place of the chosen candidate in it. `noise`
+    is, for each target, the standard deviation of what the chosen equation leaves over, in the user's
+    units. `network_inputs` names the inputs of the chosen candidate's network.
+    """
+
+    inputs: tuple[str, ...]
+    targets: tuple[str, ...]
+    front: tuple[Candidate, ...]
+    pick: int
+    noise: tuple[float, ...]
+    restarts: int
+    rounds: int
+    seconds: float
+    ended: str
+    exact_restarts: int = 0
+    failures: Mapping[str, int] = field(default_factory=dict)
+    history: tuple[Step, ...] = ()
+    network_inputs: tuple[str, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def best(self) -> Candidate:
+        return self.front[self.pick]
+
+    @staticmethod
+    def of(
+        found: Found,
+        data: Measurements,
+        steps: Sequence[Step],
+        settings: Mapping[str, Any],
+        environment: Mapping[str, Any],
+        network_inputs: Sequence[str],
+    ) -> Record:
+        """The record of a search that has just ended."""
+        return Record(
+            inputs=data.inputs, targets=data.targets, front=found.front,
+            pick=next(i for i, c in enumerate(found.front) if c is found.best),
+            noise=tuple(leftover(e, data.X, data.y[:, k]) for k, e in enumerate(found.best.equations)),
+            restarts=found.restarts, rounds=found.rounds, seconds=found.seconds, ended=found.ended,
+            exact_restarts=found.exact_restarts, failures=found.failures, history=tuple(steps),
+            network_inputs=tuple(network_inputs),
+            data={
+                "name": data.name, "rows": len(data.X), "rows_read": data.rows_read,
+                "rows_dropped": data.rows_dropped, "fingerprint": data.fingerprint,
+            },
+            settings=settings, environment=environment,
+        )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, all digits kept."""
+        plain = {
+            name: getattr(self, name)
+            for name in ("pick", "restarts", "rounds", "ended", "exact_restarts", "seconds")
+        }
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "inputs": list(self.inputs),
+            "targets": list(self.targets),
+            "front": [_plain_candidate(c) for c in self.front],
+            **plain,
+            "noise": [_plain_number(n) for n in self.noise],
+            "failures": dict(self.failures),
+            "history": [
+                [s.round, s.restarts, s.seconds, _plain_number(s.error), s.complexity, s.equation]
+                for s in self.history
+            ],
+            "network_inputs": list(self.network_inputs),
+            "data": dict(self.data),
+            "settings": dict(self.settings),
+            "environment": dict(self.environment),
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(data: Mapping[str, Any], where: str) -> Record:
+        """The record that `to_json` gave; `where` names it in messages."""
+        if data.get("status") == "running":
+            raise InvalidFile(f"{where} is of a run that has not ended; continue it with `fit --resume`")
+        if data.get("format") != FORMAT or data.get("version") != VERSION:
+            raise InvalidFile(f"{where} is not of a run that this version of eqlearn reads")
+        try:
+            return _record(data)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            if isinstance(error, EqlearnError):
+                raise InvalidFile(f"{where} is damaged: {error}") from error
+            raise InvalidFile(f"{where} is damaged: {type(error).__name__}: {error}") from error
+
+
+def leftover(equation: Equation, X: np.ndarray, y: np.ndarray) -> float:
+    """The standard deviation of what an equation leaves over, its constants' freedom discounted."""
+    left = y - equation(X)
+    return math.sqrt(float(left @ left) / max(1, len(y) - len(equation.constants)))
+
+
+def _plain_number(value: float) -> float | str | None:
+    """JSON has neither NaN, which says that nothing was measured, nor infinity."""
+    return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | str | None):
+        raise TypeError(f"{value!r:.40} is not a number")
+    return math.nan if value is None else float(value)
+
+
+def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
+    numbers = ("training_error", "validation_error", "extrapolation_error", "description_length")
+    outputs = [
+        {
+            "expression": write(equation.expr, equation.variables),
+            "constants": [[_plain_number(c.value), _plain_number(c.standard_error)] for c in constants],
+        }
+        for equation, constants in zip(candidate.equations, candidate.constants, strict=True)
+    ]
+    return {
+        "outputs": outputs,
+        "complexity": candidate.complexity,
+        **{name: _plain_number(getattr(candidate, name)) for name in numbers},
+        "exact": candidate.exact,
+        "held_out_rows": candidate.held_out_rows,
+        "round": candidate.round,
+    }
+
+
+def _record(data: Mapping[str, Any]) -> Record:
+    inputs, targets = _names(data["inputs"]), _names(data["targets"])
+    front = tuple(_candidate(c, inputs, len(targets)) for c in data["front"][:MOST_CANDIDATES])
+    pick = int(data["pick"])
+    if not 0 <= pick < len(front):
+        raise ValueError(f"there is no candidate {pick}")
+    noise = tuple(_number(n) for n in data["noise"])
+    if len(noise) != len(targets):
+        raise ValueError(f"there are {len(noise)} noise levels for {len(targets)} targets")
+    steps = tuple(
+        Step(int(s[0]), int(s[1]), _number(s[2]), _number(s[3]), int(s[4]), str(s[5]))
+        for s in data["history"][:MOST_ROUNDS]
+    )
+    return Record(
+        inputs=inputs, targets=targets, front=front, pick=pick, noise=noise,
+        restarts=int(data["restarts"]), rounds=int(data["rounds"]), seconds=_number(data["seconds"]),
+        ended=str(data["ended"]), exact_restarts=int(data["exact_restarts"]),
+        failures={str(k): int(v) for k, v in data["failures"].items()},
+        history=steps, network_inputs=_names(data["network_inputs"], distinct=False),
+        data=dict(data["data"]), settings=dict(data["settings"]), environment=dict(data["environment"]),
+    )  # fmt: skip
+
+
+def _names(values: Any, distinct: bool = True) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(v, str) and v for v in values):
+        raise TypeError("a list of names is not one")
+    if distinct and len(set(values)) < max(1, len(values)):
+        raise ValueError("names are missing or there twice")
+    return tuple(values)
+
+
+def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int) -> Candidate:
+    equations = tuple(Equation.parse(str(o["expression"]), variables) for o in data["outputs"])
+    constants = tuple(
+        tuple(Constant(_number(v), _number(s)) for v, s in o["constants"]) for o in data["outputs"]
+    )
+    if len(equations) != outputs:
+        raise ValueError(f"a candidate has {len(equations)} equations for {outputs} targets")
+    return Candidate(
+        equations=equations, constants=constants, training_error=_number(data["training_error"]),
+        description_length=_number(data["description_length"]), exact=bool(data["exact"]),
+        validation_error=_number(data["validation_error"]),
+        extrapolation_error=_number(data["extrapolation_error"]),
+        held_out_rows=int(data["held_out_rows"]), round=int(data["round"]),
+    )  # fmt: skip

@@ -1,0 +1,139 @@
+"""A search into a run folder: begun or continued, kept round by round, written down when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from eqlearn.core.primitives import parse_set
+from eqlearn.data.tables import Measurements
+from eqlearn.discovery.features import Features
+from eqlearn.discovery.run import SCIENCE, Found, Progress, Settings, discover
+from eqlearn.discovery.table import Table, split_rows
+from eqlearn.errors import InvalidArgument
+from eqlearn.report.environment import environment
+from eqlearn.report.folder import REPORT, ROUNDS, RUN, RunFolder
+from eqlearn.report.journal import FileJournal
+from eqlearn.report.page import page
+from eqlearn.report.record import FORMAT, VERSION, Record, Step, next_step
+from eqlearn.report.sample import Sample
+
+# A run may be continued with another budget; everything else decides what the rounds find.
+BUDGET = ("seconds", "restarts", "jobs", "select")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How a run searches, as plain data; the fields mean what they mean to `discover`."""
+
+    primitives: str = SCIENCE
+    penalty: str = "half"
+    hidden_layers: int = 3
+    seed: int = 0
+    seconds: float | None = None
+    restarts: int | None = None
+    jobs: int | None = None
+    select: str = "description"
+
+
+def search(
+    folder: RunFolder,
+    data: Measurements,
+    plan: Plan,
+    *,
+    extrapolation: tuple[np.ndarray, np.ndarray] | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Record:
+    """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
+
+    Ctrl-C ends the search, and what was found is written down all the same.
+    """
+    with folder.locked():
+        _begin(folder, data, plan, resume)
+        steps: list[Step] = []
+
+        def report(state: Progress) -> None:
+            steps.append(next_step(steps, state))
+            if steps[-1].equation:
+                error = state.best.training_error
+                folder.log(f"round {state.round}, {state.restarts} restarts: error {error:.3g}, {state.best}")
+            if progress is not None:
+                progress(state)
+
+        found = discover(
+            data.X, data.y, primitives=plan.primitives, penalty=plan.penalty,
+            hidden_layers=plan.hidden_layers, seconds=plan.seconds, restarts=plan.restarts, seed=plan.seed,
+            variables=data.inputs, extrapolation=extrapolation, select=plan.select, n_jobs=plan.jobs,
+            progress=report, journal=FileJournal(folder.path / ROUNDS),
+        )  # fmt: skip
+        record = Record.of(
+            found, data, steps, asdict(plan), environment(), _network_inputs(found, data, plan)
+        )
+        sample = Sample.of(data.X, data.y, _held_out(data, plan.seed), extrapolation)
+        folder.write_results(record, sample)
+        folder.write_text(REPORT, page(record, sample, record.best.network))
+        folder.log(f"ended: {found.ended}; chosen: {found.best}")
+    return record
+
+
+def rebuild_page(folder: RunFolder) -> None:
+    """Writes the page anew from the folder's other files, of which nothing is run."""
+    record = folder.read()
+    folder.write_text(REPORT, page(record, folder.read_sample(record), folder.read_network(record)))
+
+
+def _begin(folder: RunFolder, data: Measurements, plan: Plan, resume: bool) -> None:
+    settings = asdict(plan)
+    if folder.holds_run and not resume:
+        raise InvalidArgument(
+            f"{folder} holds a run already; continue it with `resume`, or choose another folder"
+        )
+    if folder.holds_run:
+        _check_same(folder, data, settings)
+    start = {"name": data.name, "fingerprint": data.fingerprint}
+    state = {"format": FORMAT, "version": VERSION, "status": "running", "settings": settings, "data": start}
+    folder.write_json(RUN, {**state, "environment": environment()})
+    folder.log(f"{'continued' if resume else 'started'}: {len(data.X)} rows of {data.name}, {settings}")
+
+
+def _check_same(folder: RunFolder, data: Measurements, settings: Mapping[str, Any]) -> None:
+    before = folder.read_status()
+    then, fingerprint = before.get("settings"), before.get("data")
+    if not isinstance(then, Mapping) or not isinstance(fingerprint, Mapping):
+        raise InvalidArgument(f"{folder} can't be continued: its {RUN} does not say how it was made")
+    if fingerprint.get("fingerprint") != data.fingerprint:
+        raise InvalidArgument(
+            f"the run in {folder} was made from other data or columns, so it can't be continued"
+        )
+    for name, value in settings.items():
+        if name not in BUDGET and then.get(name) != value:
+            raise InvalidArgument(
+                f"the run in {folder} was made with `{name}`={then.get(name)!r}, not {value!r}; to continue "
+                "it, give the same"
+            )
+
+
+def _held_out(data: Measurements, seed: int) -> np.ndarray:
+    """Which rows `discover` holds out, by the same division of their numbers."""
+    rows = Table(np.arange(len(data.X))[:, None], data.y)
+    settings = Settings()
+    kept = split_rows(rows, settings.validation, settings.enough_rows, seed)[0]
+    held_out = np.ones(len(data.X), dtype=bool)
+    held_out[kept.X[:, 0]] = False
+    return held_out
+
+
+def _network_inputs(found: Found, data: Measurements, plan: Plan) -> Sequence[str]:
+    """What the chosen network's inputs are, in the order in which `Features` has them."""
+    if found.best.network is None:
+        return ()
+    units = {unit.name for unit in parse_set(plan.primitives)}
+    features = Features.of(
+        data.X, data.y, logarithms="pow" in units, products=bool(units & {"square", "mul", "pow"})
+    )
+    logs = [f"log {data.inputs[i]}" for i in features.logarithms]
+    return [*data.inputs, *logs, *("·".join(data.inputs[i] for i in p) for p in features.products)]

@@ -1,0 +1,65 @@
+"""What a search came to, in plain sentences: an exact law, a close one, or none."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from eqlearn.report.record import Record
+
+# Leaving less than this fraction of the spread, an equation is worth calling close.
+CLOSE = 0.01
+
+
+def verdict(record: Record) -> str:
+    """Whether an exact law was found and, if not, how much is left over."""
+    best, names = record.best, _listed(record.targets)
+    if not any(e.expr.free_symbols for e in best.equations):
+        return f"No law was found: no equation describes {names} better than a constant does."
+    if best.exact:
+        return f"An exact law was found: it gives {names} in the training rows to rounding error."
+    left = percent(best.training_error)
+    level = _listed([f"±{short(n)}" for n in record.noise])
+    if best.training_error < CLOSE:
+        return (
+            f"No exact law was found, but this one comes close: it leaves {left} of the spread of {names} "
+            f"unexplained (noise of {level})."
+        )
+    return (
+        f"No exact law was found: this equation leaves {left} of the spread of {names} unexplained "
+        f"(noise of {level})."
+    )
+
+
+def checks(record: Record) -> str:
+    """What rows that the search did not see say about it; nothing if there were none."""
+    best, sentences = record.best, []
+    if not math.isnan(best.validation_error):
+        error = percent(best.validation_error)
+        sentences.append(f"On {best.held_out_rows} rows held out from the search the error is {error}.")
+    if not math.isnan(best.extrapolation_error):
+        sentences.append(f"Outside the training range it is {percent(best.extrapolation_error)}.")
+    return " ".join(sentences)
+
+
+def percent(fraction: float) -> str:
+    """A fraction of the spread in per cent, with as many digits as matter."""
+    if math.isnan(fraction):
+        return "-"
+    if math.isinf(fraction):
+        return "undefined"
+    value = 100 * fraction
+    if 0 < value < 1e-6:
+        return f"{value:.0e} %"
+    # Three digits from 10 % on, two below.
+    decimals = (1 if value < 10 else 2) - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:.{max(0, decimals)}f} %"
+
+
+def short(value: float) -> str:
+    """Three significant digits."""
+    return f"{value:.3g}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,0 +1,164 @@
+"""The package reads top to bottom: a module imports only from rooms above its own, or upwards in its own."""
+
+import ast
+import graphlib
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import eqlearn
+
+SOURCE = Path(eqlearn.__file__).parent
+# Rooms and single files, in the order in which data walk through them. Inside a room imports form no circle.
+READING_ORDER = [
+    "errors",
+    "core",
+    "training",
+    "discovery",
+    "systems",
+    "data",
+    "rows",
+    "progress",
+    "memory",
+    "frames",
+    "diagram",
+    "figures",
+    "gradient_search",
+    "estimator",
+    "report",
+    "experiments",
+    "cli",
+]
+MAY_PRINT = ("cli", "report")
+RUNS_CODE = {"eval", "exec", "__import__"}
+READS_CODE = {
+    "pickle.load",
+    "pickle.loads",
+    "torch.load",
+    "joblib.load",
+    "sp.sympify",
+    "sympy.sympify",
+    "sp.parse_expr",
+}
+
+MODULES = {
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(SOURCE.rglob("*.py"))
+}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
+every_module = pytest.mark.parametrize("module", MODULES)
+inside_rooms = pytest.mark.parametrize("module", [name for name in MODULES if name != "__init__"])
+
+
+def room(module: str) -> str:
+    return module.split(".")[0]
+
+
+@cache
+def imported(module: str) -> frozenset[str]:
+    """The modules of the package that `module` imports, also late, inside functions."""
+    names = []
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return frozenset(home(name.removeprefix("eqlearn.")) for name in names if name.startswith("eqlearn."))
+
+
+def home(name: str) -> str:
+    """The module where an imported thing lives; public names live where the package says."""
+    if name in eqlearn._HOME_OF:
+        return eqlearn._HOME_OF[name].removeprefix("eqlearn.")
+    while name not in MODULES and "." in name:
+        name = name.rpartition(".")[0]
+    return name if name in MODULES else "__init__"
+
+
+@cache
+def called(module: str) -> frozenset[str]:
+    return frozenset(ast.unparse(n.func) for n in ast.walk(TREES[module]) if isinstance(n, ast.Call))
+
+
+@inside_rooms
+def test_every_module_has_a_room(module):
+    assert room(module) in READING_ORDER
+
+
+@inside_rooms
+def test_imports_point_up_the_page(module):
+    place = READING_ORDER.index(room(module))
+
+    below = {
+        name for name in imported(module) if name != "__init__" and READING_ORDER.index(room(name)) > place
+    }
+
+    assert not below
+
+
+@pytest.mark.parametrize("name", READING_ORDER)
+def test_inside_a_room_imports_form_no_circle(name):
+    inside = {
+        m: {i for i in imported(m) if room(i) == name and i != name} for m in MODULES if room(m) == name
+    }
+
+    order = list(graphlib.TopologicalSorter(inside).static_order())
+
+    assert set(order) == set(inside)
+
+
+@every_module
+def test_no_module_imports_everything(module):
+    stars = [n for n in ast.walk(TREES[module]) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
+
+    assert not stars
+
+
+@every_module
+def test_no_module_imports_what_is_private_to_another(module):
+    imports = [
+        n
+        for n in ast.walk(TREES[module])
+        if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("eqlearn")
+    ]
+
+    private = {
+        a.name for n in imports for a in n.names if a.name.startswith("_") and not a.name.startswith("__")
+    }
+
+    assert not private
+
+
+@every_module
+def test_every_module_says_what_it_holds(module):
+    assert ast.get_docstring(TREES[module])
+
+
+@every_module
+def test_only_the_command_line_and_the_report_print(module):
+    assert room(module) in MAY_PRINT or "print" not in called(module)
+
+
+@every_module
+def test_nothing_runs_code_from_data(module):
+    assert not called(module) & (RUNS_CODE | READS_CODE)
+
+
+def test_importing_the_package_is_light():
+    heavy = "{'torch', 'sympy', 'numpy', 'pandas', 'sklearn', 'scipy', 'matplotlib'}"
+    code = f"import sys, eqlearn; heavy = {heavy} & sys.modules.keys(); assert not heavy, heavy"
+
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", eqlearn.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(eqlearn, name) is not None
+
+
+def test_an_unknown_public_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="EQLL"):
+        _ = eqlearn.EQLL
