@@ -2,8 +2,9 @@
 
     python benchmarks/step.py [--rows 256] [--rounds 40] [--threads 1] [--penalty half]
 
-Each round times every case once, one after the other, and the best round counts: other programs on the
-machine then slow no case more than another.
+Each round times every case once, one after the other, and the best round counts. With one thread the clock
+is the processor time of this process, which is the time on the wall when nothing else runs. So other programs
+on the machine slow no case more than another.
 """
 
 import argparse
@@ -51,21 +52,20 @@ def products(rows: int) -> int:
     return 2 * rows * (2 * sum(weights) + sum(weights[1:]))
 
 
-def best_times(cases: dict[str, Step], rounds: int) -> dict[str, float]:
-    """Seconds per call: the best of so many rounds, each of at least a few milliseconds per case."""
-    calls = {}
-    for name, case in cases.items():
-        start = time.perf_counter()
-        for _ in range(3):
+def best_times(cases: dict[str, Step], rounds: int, clock: Callable[[], float]) -> dict[str, float]:
+    """Seconds per call: the best of so many rounds, each of some ten milliseconds per case."""
+
+    def timed(case: Step, calls: int) -> float:
+        start = clock()
+        for _ in range(calls):
             case()
-        calls[name] = max(1, round(0.01 / ((time.perf_counter() - start) / 3)))
+        return (clock() - start) / calls
+
+    calls = {name: max(1, round(0.01 / timed(case, 3))) for name, case in cases.items()}
     best = dict.fromkeys(cases, float("inf"))
     for _ in range(rounds):
         for name, case in cases.items():
-            start = time.perf_counter()
-            for _ in range(calls[name]):
-                case()
-            best[name] = min(best[name], (time.perf_counter() - start) / calls[name])
+            best[name] = min(best[name], timed(case, calls[name]))
     return best
 
 
@@ -91,7 +91,8 @@ def main() -> None:
         "200 members": training_step(200, options.rows, options.penalty),
         "20 one by one": one_by_one(20, options.rows, options.penalty),
     }
-    times = best_times(cases, options.rounds)
+    clock = time.process_time if options.threads == 1 else time.perf_counter
+    times = best_times(cases, options.rounds, clock)
 
     peak = 2 * size**3 / times.pop("matrix product")
     print(f"torch {torch.__version__}, {options.threads} thread(s), {options.rows} rows, float32,", end=" ")

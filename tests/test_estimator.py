@@ -14,7 +14,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from eqlearn.core.equation import Equation
 from eqlearn.discovery.run import Settings
 from eqlearn.discovery.select import RULES
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
@@ -44,10 +43,10 @@ def fitted():
 @pytest.fixture(scope="module")
 def noisy():
     X = table(rows=300)
-    return quick().fit(X, law(X) + np.random.default_rng(1).normal(0, 0.05, 300))
+    return quick().fit(X, 1.2345 * law(X) + np.random.default_rng(1).normal(0, 0.05, 300))
 
 
-# --- what is found ---------------------------------------------------------------------------------------
+# --- what is found --------------------------------------------------------------------------------------
 
 
 def test_the_law_behind_a_table_is_found(fitted):
@@ -111,7 +110,7 @@ def test_the_order_of_rows_does_not_matter(fitted):
     assert model.equation_ == fitted.equation_
 
 
-# --- weights -----------------------------------------------------------------------------------------------
+# --- weights --------------------------------------------------------------------------------------------
 
 
 def test_rows_of_weight_zero_are_as_if_absent(fitted):
@@ -138,11 +137,11 @@ def test_a_heavy_row_pulls_the_equation_towards_it():
 def test_weights_that_make_no_sense_are_refused(weight):
     X = table()
 
-    with pytest.raises(ValueError, match="(?i)weight"):
+    with pytest.raises(ValueError, match=r"(?i)weight"):
         quick().fit(X, law(X), sample_weight=weight)
 
 
-# --- names -------------------------------------------------------------------------------------------------
+# --- names ----------------------------------------------------------------------------------------------
 
 
 AWKWARD = ["flow rate", "α", r"\dot{x}", "lambda", "x-1", "$y$", "sin", "`"]
@@ -181,7 +180,7 @@ def test_a_series_gives_the_target_its_name():
     assert model.target_names_ == ["force"]
 
 
-# --- the front ---------------------------------------------------------------------------------------------
+# --- the front ------------------------------------------------------------------------------------------
 
 
 def test_the_front_is_a_frame_with_one_pick(noisy):
@@ -204,8 +203,9 @@ def test_predict_takes_any_row_of_the_front(noisy):
     X = table()
 
     for row, text in noisy.equations_.equation.items():
-        expected = Equation.parse(text, ["x1", "x2"])(X)  # the text has six digits
-        np.testing.assert_allclose(noisy.predict(X, index=row), expected, rtol=1e-4, atol=1e-4)
+        equation = noisy.found_.front[row].equation
+        assert str(equation) == text
+        np.testing.assert_array_equal(noisy.predict(X, index=row), equation(X))
 
 
 @pytest.mark.parametrize("index", [-1, 1000, [0, 0]])
@@ -218,6 +218,7 @@ def test_constants_come_with_errors_and_intervals(noisy):
     frame = noisy.constants_
 
     assert list(frame.columns) == ["value", "standard_error", "low", "high"]
+    assert len(frame) > 0
     assert (frame.low < frame.value).all()
     assert (frame.value < frame.high).all()
     np.testing.assert_allclose(frame.value, noisy.equation_.constants)
@@ -257,7 +258,7 @@ def test_extrapolation_data_of_another_shape_are_refused():
         quick().fit(X, law(X), extrapolation=(X, np.column_stack([law(X), law(X)])))
 
 
-# --- several targets -----------------------------------------------------------------------------------------
+# --- several targets ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("multi_output", ["shared", "separate"])
@@ -297,7 +298,7 @@ def test_a_target_of_one_column_gives_predictions_of_one_column():
     assert quick().fit(X, law(X)[:, None]).predict(X).shape == (40, 1)
 
 
-# --- as part of scikit-learn ---------------------------------------------------------------------------------
+# --- as part of scikit-learn ----------------------------------------------------------------------------
 
 
 def test_a_clone_finds_the_same_equation(fitted):
@@ -334,7 +335,7 @@ def test_an_unfitted_model_says_so():
             getattr(quick(), method)(*arguments)
 
 
-# --- seeds ---------------------------------------------------------------------------------------------------
+# --- seeds ----------------------------------------------------------------------------------------------
 
 
 def test_the_same_number_gives_the_same_front():
@@ -368,7 +369,7 @@ def test_a_random_state_of_the_wrong_kind_is_refused():
         quick(random_state="seven").fit(table(), law(table()))
 
 
-# --- budgets, interruption, going on ---------------------------------------------------------------------------
+# --- budgets, interruption, going on --------------------------------------------------------------------
 
 
 def test_ctrl_c_keeps_the_best_found_so_far():
@@ -450,7 +451,7 @@ def test_a_budget_of_nothing_is_refused(wrong):
         quick(**wrong).fit(table(), law(table()))
 
 
-# --- other forms of the equation ---------------------------------------------------------------------------------
+# --- other forms of the equation ------------------------------------------------------------------------
 
 
 def test_sympy_gives_the_expression(fitted):
@@ -463,15 +464,15 @@ def test_latex_gives_the_formula_as_text(fitted):
     assert "x_{1}" in fitted.latex()
 
 
-# --- large tables ------------------------------------------------------------------------------------------------
+# --- large tables ---------------------------------------------------------------------------------------
 
 
 def test_all_rows_serve_the_fit_though_the_search_sees_few():
-    X = table(rows=20_000)
-    y = law(X) + np.random.default_rng(0).normal(0, 0.5, 20_000)
+    X = table(rows=5_000)
+    y = law(X) + np.random.default_rng(0).normal(0, 0.5, 5_000)
 
     model = quick().fit(X, y)
 
-    # Twenty thousand rows know a constant some six times better than the 512 that the search sees.
+    # Five thousand rows know a constant some three times better than the 512 that the search sees.
     linear = LinearRegression().fit(X[:, [0]] * X[:, [1]], y)
     assert model.score(X, y) == pytest.approx(linear.score(X[:, [0]] * X[:, [1]], y), abs=1e-4)

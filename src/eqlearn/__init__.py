@@ -19,6 +19,7 @@ _HOMES = {
     "eqlearn.core.storage": ("load", "save"),
     "eqlearn.training.schedule": ("Phase",),
     "eqlearn.training.loop": ("train",),
+    "eqlearn.training.presets": ("train_population",),
     "eqlearn.discovery.polish": ("polish",),
     "eqlearn.discovery.eliminate": ("eliminate",),
     "eqlearn.discovery.run": ("discover",),

@@ -102,6 +102,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         """
         if self.multi_output not in ("shared", "separate"):
             raise UnknownName(f"`multi_output` must be 'shared' or 'separate', got {self.multi_output!r}")
+        _refuse_namesakes(X)
         names = _target_names(y)
         X, y = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
@@ -335,6 +336,14 @@ def _find_settings(settings: Any, penalty: str) -> tuple[Settings, Preset | None
     if penalty not in ("half", "l0"):
         raise UnknownName(f"no `penalty` named {penalty!r}; use 'half' or 'l0'")
     return Settings(), PRESETS[settings if penalty == "half" else f"{settings}-l0"]
+
+
+def _refuse_namesakes(X: Any) -> None:
+    """A frame whose columns can't be told apart; scikit-learn's own message would not say which."""
+    if hasattr(X, "columns"):
+        twice = [name for name, count in Counter(X.columns).items() if count > 1]
+        if twice:
+            raise InvalidArgument(f"`X` has several columns named {twice[0]!r}; rename them")
 
 
 def _target_names(y: Any) -> list[str]:

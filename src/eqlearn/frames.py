@@ -38,4 +38,5 @@ def constants_frame(candidate: Candidate, outputs: Sequence[str]) -> Any:
         for output, constants in zip(outputs, candidate.constants, strict=False)
         for constant in constants
     ]
-    return pd.DataFrame(rows, columns=["output", "value", "standard_error", "low", "high"])
+    frame = pd.DataFrame(rows, columns=["output", "value", "standard_error", "low", "high"])
+    return frame.astype(dict.fromkeys(frame.columns[1:], "float64"))  # also when there is no row

@@ -95,6 +95,31 @@ def test_a_masked_entry_that_is_not_finite_never_reaches_the_map(gates, evil):
     assert list(made.symbolic(sp.Matrix([1, 1, 1]))) == pytest.approx(made.settled().sum(dim=1).tolist())
 
 
+@pytest.mark.parametrize("evil", [math.nan, math.inf])
+def test_outside_training_a_pruned_weight_silences_even_what_is_not_finite(evil):
+    made = SparseLinear(2, 1).eval()
+    nn.init.constant_(made.raw, 2.0)
+    made.keep_(torch.tensor([[True, False]]))
+
+    assert made(torch.tensor([[3.0], [evil]])).tolist() == [[6.0]]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        ((math.inf, 1.0), math.inf),
+        ((-math.inf, 1.0), -math.inf),
+        ((math.inf, -math.inf), math.nan),
+        ((math.nan, 1.0), math.nan),
+    ],
+)
+def test_outside_training_infinities_add_up_as_numbers_do(inputs, expected):
+    made = SparseLinear(2, 1).eval()
+    nn.init.constant_(made.raw, 2.0)
+
+    assert made(torch.tensor(inputs)[:, None]).item() == pytest.approx(expected, nan_ok=True)
+
+
 def test_pruning_is_for_good():
     made = half_pruned()
 

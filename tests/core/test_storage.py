@@ -6,7 +6,6 @@ import math
 import os
 import pickle
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ from eqlearn.core import sealed, storage
 from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
 from eqlearn.core.primitives import PRIMITIVES, Primitive, register
-from eqlearn.core.sealed import atomic_write, read_sealed, write_json, write_tensors
+from eqlearn.core.sealed import read_sealed, write_json, write_tensors
 from eqlearn.core.storage import load, save
 from eqlearn.errors import InvalidArgument, InvalidFile, WrongType
 
@@ -218,50 +217,6 @@ def test_an_unregistered_primitive_is_not_saved(tmp_path):
     with pytest.raises(InvalidArgument, match="register"):
         save(net, tmp_path / "net")
     assert not list(tmp_path.iterdir())
-
-
-# Whole or not at all
-
-
-@pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(step, tmp_path, monkeypatch):
-    (tmp_path / "file").write_bytes(b"old")
-
-    def fail(*args):
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr(os, step, fail)
-    with pytest.raises(OSError, match="disk is full"):
-        atomic_write(tmp_path / "file", b"new")
-
-    assert (tmp_path / "file").read_bytes() == b"old"
-    assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_written_file_has_the_users_usual_permissions(tmp_path):
-    (tmp_path / "usual").touch()
-
-    atomic_write(tmp_path / "file", b"data")
-
-    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == stat.S_IMODE(
-        (tmp_path / "usual").stat().st_mode
-    )
-
-
-def test_a_link_is_followed_not_replaced(tmp_path):
-    (tmp_path / "target").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-
-    atomic_write(tmp_path / "link", b"data")
-
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "target").read_bytes() == b"data"
-
-
-def test_a_name_of_full_length_can_be_written(tmp_path):
-    atomic_write(tmp_path / ("n" * 250), b"data")
-
-    assert (tmp_path / ("n" * 250)).read_bytes() == b"data"
 
 
 def test_a_process_killed_while_saving_leaves_a_file_that_loads(tmp_path):
@@ -480,6 +435,19 @@ def test_tensors_that_do_not_fit_are_refused(name, tensor, tmp_path):
         load(tmp_path / "evil")
 
 
+def test_huge_shapes_of_empty_tensors_are_refused_before_anything_is_built(tmp_path, monkeypatch):
+    plain, tensors = parts(network("population"), tmp_path)
+    empty = {
+        name: t.new_empty((0, t.shape[1], 10**12 if "hidden.0" in name else 18))
+        for name, t in tensors.items()
+    }
+    write_tensors(tmp_path / "evil", {**plain, "members": 0, "in_features": 10**12}, empty)
+    monkeypatch.setattr(storage, "EQL", lambda *a, **o: pytest.fail("a network was built"))
+
+    with pytest.raises(InvalidFile, match="shape"):
+        load(tmp_path / "evil")
+
+
 @pytest.mark.parametrize("name", ["readout.raw", "readout.mask", "hidden.1.linear.raw"])
 def test_a_missing_tensor_is_refused(name, tmp_path):
     plain, tensors = parts(network("population"), tmp_path)
@@ -488,78 +456,6 @@ def test_a_missing_tensor_is_refused(name, tmp_path):
 
     with pytest.raises(InvalidFile):
         load(tmp_path / "evil")
-
-
-SEAL = f'\\"sha256\\": \\"{"0" * 64}\\"'
-
-
-def crafted(header: str, data: bytes = b"") -> bytes:
-    text = header.encode()
-    return sealed._seal(len(text).to_bytes(8, "little") + text + data, sealed._INNER_SEAL)
-
-
-@pytest.mark.parametrize(
-    "tensor",
-    [
-        '{"dtype": "F32", "shape": [1000000000000], "data_offsets": [0, 4]}',
-        '{"dtype": "F32", "shape": [4611686018427387904, 4], "data_offsets": [0, 4]}',
-        '{"dtype": "F32", "shape": [1], "data_offsets": [0, 4000000000]}',
-        '{"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}',
-        '{"dtype": "PICKLE", "shape": [1], "data_offsets": [0, 4]}',
-        '{"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}',
-        "7",
-    ],
-)
-def test_a_crafted_tensor_header_is_refused(tensor, tmp_path):
-    head = f'{{"__metadata__": {{"eqlearn": "{{{SEAL}}}"}}, "t": {tensor}}}'
-    (tmp_path / "evil").write_bytes(crafted(head, bytes(4)))
-
-    with pytest.raises(InvalidFile):
-        load(tmp_path / "evil")
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        f'{{"__metadata__": "{SEAL}"}}',
-        f'{{"a": "{SEAL}"}}',
-        f'{{"__metadata__": {{"eqlearn": "[{SEAL[:12]}]", "b": "{SEAL}"}}}}',
-        f'{{"__metadata__": {{"eqlearn": "{"[" * 100_000}", "b": "{SEAL}"}}}}',
-        f'{{"b": "{SEAL}", "x": {"[" * 100_000}',
-        f'["b": "{SEAL}"]',
-    ],
-    ids=["no object", "no metadata", "a list", "deep inside", "deep", "broken"],
-)
-def test_a_crafted_header_is_refused(head, tmp_path):
-    (tmp_path / "evil").write_bytes(crafted(head))
-
-    with pytest.raises(InvalidFile):
-        load(tmp_path / "evil")
-
-
-def test_deep_json_in_an_equation_is_refused(tmp_path):
-    text = f'{{"sha256": "{"0" * 64}", "x": {"[" * 200_000}{"]" * 200_000}}}'
-    (tmp_path / "evil").write_bytes(sealed._seal(text.encode(), sealed._SEAL))
-
-    with pytest.raises(InvalidFile, match="deep"):
-        load(tmp_path / "evil")
-
-
-def test_a_mask_that_is_neither_true_nor_false_is_refused(tmp_path):
-    head = f'{{"__metadata__": {{"eqlearn": "{{{SEAL}}}"}}, '
-    head += '"mask": {"dtype": "BOOL", "shape": [4], "data_offsets": [0, 4]}}'
-    (tmp_path / "evil").write_bytes(crafted(head, bytes([0, 1, 2, 1])))
-
-    with pytest.raises(InvalidFile, match="neither true nor false"):
-        load(tmp_path / "evil")
-
-
-def test_a_file_too_large_is_refused_unread(tmp_path):
-    with open(tmp_path / "huge", "wb") as file:
-        file.truncate(2**40)  # sparse: takes no room on the disk
-
-    with pytest.raises(InvalidFile, match="bytes"):
-        load(tmp_path / "huge")
 
 
 def test_a_file_too_large_is_not_written(tmp_path, monkeypatch):

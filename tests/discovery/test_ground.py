@@ -76,6 +76,13 @@ def test_the_scale_of_zero_is_one():
     np.testing.assert_array_equal(survey("0*x", x=(-1.0, 1.0)).wide.scale, 1.0)
 
 
+def test_points_where_rounding_upsets_the_truth_are_left_out():
+    ground = survey("sin(10**9*x)", x=(-1.0, 1.0))
+
+    assert len(ground.wide) < 2 * len(ground.near)
+    assert ground.afar is None
+
+
 def test_the_points_are_the_same_every_time():
     first, second = (survey("sin(x)*y", x=(-1.0, 1.0), y=(0.0, 1.0)).wide.points for _ in range(2))
 

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.core.expressions import constant_holders, fitted, real_symbol, replace_constants
+from eqlearn.core.expressions import constant_holders, fitted, magnitude, real_symbol, replace_constants
 from eqlearn.core.program import Program, array_functions, lower
 from eqlearn.core.text import Dialect, Piece, double_star, render, spelled
 from eqlearn.errors import InvalidArgument, MissingExtra, NotFinite
@@ -120,7 +120,7 @@ class TrainableEquation(nn.Module):
         self.variables = tuple(variables)
         self.program = lower(expr, [real_symbol(v) for v in variables])
         values = [float(c) for c in self.program.constants]
-        if not all(v == 0 or 1e-300 < abs(v) < 1e300 for v in values):
+        if any(abs(magnitude(c)) > 1000 for c in self.program.constants):
             raise NotFinite(
                 "a constant is too large or too small to be trained in float64; scale the variables"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from eqlearn.core.program import NUMPY
 from eqlearn.core.text import CONSTANTS
 from eqlearn.errors import InvalidExpression
 
-MAX_LENGTH = 2**21
+MAX_LENGTH = 2**20
 MAX_DEPTH = 60
 MAX_DIGITS = 100
 MAX_POWER = 1000
@@ -24,6 +25,7 @@ _MAX_BITS = 2**15
 _TOKEN = re.compile(
     r"""\s*(?:
     (?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
+    | (?P<call>[^\W\d]\w*)\s*\(
     | (?P<name>[^\W\d]\w*)
     | `(?P<quoted>(?:[^`]|``)+)`
     | (?P<mark>\*\*|[-+*/()])
@@ -33,6 +35,8 @@ _TOKEN = re.compile(
 
 
 class Token(NamedTuple):
+    """A piece of the text; the `kind` of an operator or parenthesis is the mark itself."""
+
     kind: str
     text: str
     place: int
@@ -47,6 +51,9 @@ class Value(NamedTuple):
 
     expr: Any
     number: float | None = None
+
+
+_MINUS_ONE = Value(sp.S.NegativeOne, -1.0)
 
 
 def parse(text: str, variables: Sequence[str]) -> Any:
@@ -84,95 +91,113 @@ def _tokens(text: str) -> list[Token]:
             hint = "; a power is written **" if rest.startswith("^") else ""
             raise InvalidExpression(f"{rest[:20]!r} at place {place} is not part of a formula{hint}")
         kind = str(match.lastgroup)
-        tokens.append(Token(kind, match[kind], match.start(kind)))
+        text_of = match[kind]
+        tokens.append(Token(text_of if kind == "mark" else kind, text_of, match.start(kind)))
         place = match.end()
     return [*tokens, Token("end", "", end)]
 
 
+@dataclass
+class _Group:
+    """What stands between two parentheses, as far as it has been read.
+
+    `links` is the tower of powers at the end, each link a sign and a value: -a**-b is (-1, a), (-1, b).
+    """
+
+    call: str | None = None
+    terms: list[Value] = field(default_factory=list)
+    factors: list[Value] = field(default_factory=list)
+    links: list[tuple[int, Value]] = field(default_factory=list)
+    sign: int = 1
+    divides: bool = False
+    negative: bool = False
+
+    def close_factor(self) -> None:
+        sign, value = self.links.pop()
+        while self.links:
+            value = _negative(value) if sign < 0 else value
+            sign, base = self.links.pop()
+            value = _power(base, value)
+        value = _negative(value) if sign < 0 else value
+        self.factors.append(_power(value, _MINUS_ONE) if self.divides else value)
+        self.divides = False
+
+    def close_term(self) -> None:
+        self.close_factor()
+        term = self.factors[0] if len(self.factors) == 1 else _join(sp.Mul, self.factors, math.prod)
+        self.terms.append(_negative(term) if self.negative else term)
+        self.factors, self.negative = [], False
+
+    def close(self) -> Value:
+        self.close_term()
+        value = self.terms[0] if len(self.terms) == 1 else _join(sp.Add, self.terms, math.fsum)
+        return value if self.call is None else _called(self.call, value)
+
+
 class _Parser:
-    """One pass over the tokens, by the rules sum > product > sign > power > atom."""
+    """One pass over the tokens, without recursion: the open groups are a list."""
 
     def __init__(self, text: str, variables: Sequence[str]) -> None:
         self.tokens = _tokens(text)
-        self.at = 0
-        self.depth = 0
         self.symbols = {name: real_symbol(name) for name in variables}
+        self.groups = [_Group()]
 
     def whole(self) -> Any:
-        value = self.sum()
-        self.expect("end", "", "an operator is missing before it")
-        return value.expr
+        wants_value = True
+        for token in self.tokens:
+            wants_value = self.read_value(token) if wants_value else self.read_operator(token)
+        return self.groups[0].close().expr
 
-    @property
-    def next(self) -> Token:
-        return self.tokens[self.at]
-
-    def take(self, *marks: str) -> str | None:
-        """The next token if it is one of the marks."""
-        token = self.next
-        if token.kind != "mark" or token.text not in marks:
-            return None
-        self.at += 1
-        return token.text
-
-    def expect(self, kind: str, text: str, hint: str) -> None:
-        if (self.next.kind, self.next.text) != (kind, text):
-            raise self.error(f"was not expected; {hint}")
-        self.at += 1
-
-    def error(self, problem: str) -> InvalidExpression:
-        token = self.next
-        what = (
-            "the end of the formula" if token.kind == "end" else f"{token.text[:40]!r} at place {token.place}"
-        )
-        return InvalidExpression(f"{what} {problem}")
-
-    def nested(self, rule: Callable[[], Value]) -> Value:
-        if self.depth >= MAX_DEPTH:
-            raise InvalidExpression(f"the formula is nested more than {MAX_DEPTH} deep")
-        self.depth += 1
-        value = rule()
-        self.depth -= 1
-        return value
-
-    def sum(self) -> Value:
-        terms = [self.product()]
-        while sign := self.take("+", "-"):
-            term = self.product()
-            terms.append(term if sign == "+" else _negative(term))
-        return terms[0] if len(terms) == 1 else _join(sp.Add, terms, math.fsum)
-
-    def product(self) -> Value:
-        factors = [self.sign()]
-        while mark := self.take("*", "/"):
-            factor = self.sign()
-            factors.append(factor if mark == "*" else _power(factor, Value(sp.S.NegativeOne, -1.0)))
-        return factors[0] if len(factors) == 1 else _join(sp.Mul, factors, math.prod)
-
-    def sign(self) -> Value:
-        mark = self.take("+", "-")
-        if mark is None:
-            return self.power()
-        value = self.nested(self.sign)
-        return _negative(value) if mark == "-" else value
-
-    def power(self) -> Value:
-        base = self.atom()
-        return _power(base, self.nested(self.sign)) if self.take("**") else base
-
-    def atom(self) -> Value:
-        if self.take("("):
-            value = self.nested(self.sum)
-            self.expect("mark", ")", "a ')' is missing before it")
-            return value
-        token = self.next
+    def read_value(self, token: Token) -> bool:
+        """Reads a token where a value is wanted; returns whether one is still wanted."""
+        if token.kind in ("+", "-"):
+            self.groups[-1].sign *= -1 if token.kind == "-" else 1
+            return True
+        if token.kind in ("(", "call"):
+            self.open(token)
+            return True
         if token.kind not in ("number", "name", "quoted"):
-            raise self.error("was not expected; a number, a variable or a '(' is missing before it")
-        self.at += 1
+            raise _unexpected(token, "a number, a variable or a '(' is missing before it")
+        self.attach(self.leaf(token))
+        return False
+
+    def read_operator(self, token: Token) -> bool:
+        """Reads a token after a value; returns whether a value is wanted next."""
+        group = self.groups[-1]
+        if token.kind in ("*", "/"):
+            group.close_factor()
+            group.divides = token.kind == "/"
+        elif token.kind in ("+", "-"):
+            group.close_term()
+            group.negative = token.kind == "-"
+        elif token.kind == ")" and len(self.groups) > 1:
+            self.attach(self.groups.pop().close())
+        elif token.kind == "end" and len(self.groups) > 1:
+            raise _unexpected(token, "a ')' is missing before it")
+        elif token.kind not in ("**", "end"):
+            raise _unexpected(token, "an operator is missing before it")
+        return token.kind not in (")", "end")
+
+    def open(self, token: Token) -> None:
+        if token.kind == "call" and token.text not in _CALLS:
+            hint = did_you_mean(token.text, _CALLS)
+            raise InvalidExpression(f"{token.text!r} at place {token.place} is not a function; {hint}")
+        self.groups.append(_Group(token.text if token.kind == "call" else None))
+        self.check_depth(len(self.groups))
+
+    def attach(self, value: Value) -> None:
+        group = self.groups[-1]
+        group.links.append((group.sign, value))
+        group.sign = 1
+        self.check_depth(len(group.links))
+
+    def check_depth(self, depth: int) -> None:
+        if depth > MAX_DEPTH:
+            raise InvalidExpression(f"the formula is nested more than {MAX_DEPTH} deep")
+
+    def leaf(self, token: Token) -> Value:
         if token.kind == "number":
             return _number(token.text)
-        if token.kind == "name" and self.take("("):
-            return self.call(token)
         name = token.text.replace("``", "`") if token.kind == "quoted" else token.text
         if name in self.symbols:
             return Value(self.symbols[name])
@@ -181,18 +206,19 @@ class _Parser:
         hint = did_you_mean(name, [*self.symbols, *CONSTANTS])
         raise InvalidExpression(f"{name!r} at place {token.place} is not a variable; {hint}")
 
-    def call(self, token: Token) -> Value:
-        if token.text not in _CALLS:
-            hint = did_you_mean(token.text, _CALLS)
-            raise InvalidExpression(f"{token.text!r} at place {token.place} is not a function; {hint}")
-        value = self.nested(self.sum)
-        self.expect("mark", ")", "a ')' is missing before it")
-        on_symbols, on_numbers = _CALLS[token.text]
-        if value.number is None:
-            return Value(on_symbols(value.expr))
-        with np.errstate(all="ignore"):
-            number = _finite(float(on_numbers(np.float64(value.number))), f"{token.text}({_short(value)})")
-        return Value(on_symbols(value.expr), number)
+
+def _unexpected(token: Token, hint: str) -> InvalidExpression:
+    what = f"{token.text[:40]!r} at place {token.place}" if token.text else "the end of the formula"
+    return InvalidExpression(f"{what} was not expected; {hint}")
+
+
+def _called(name: str, value: Value) -> Value:
+    on_symbols, on_numbers = _CALLS[name]
+    if value.number is None:
+        return Value(on_symbols(value.expr))
+    with np.errstate(all="ignore"):
+        number = _finite(float(on_numbers(np.float64(value.number))), f"{name}({_short(value)})")
+    return Value(on_symbols(value.expr), number)
 
 
 def _number(text: str) -> Value:

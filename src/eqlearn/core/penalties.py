@@ -17,11 +17,15 @@ Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
 
 
 def smooth_half(w: Float[Tensor, "*any"], a: float) -> Float[Tensor, "*any"]:
-    """√|w|, rounded off below `a` so that its slope stays finite: the paper's equation for L*₀.₅."""
-    # The branch that is not taken must stay finite too, or its NaN slope would leak through `where`.
-    small = w.clamp(-a, a)
-    near_zero = -(small**4) / (8 * a**3) + 3 * small**2 / (4 * a) + 3 * a / 8
-    return torch.where(w.abs() < a, near_zero, w.abs()).sqrt()
+    """√|w|, rounded off below `a` so that its slope stays finite: the paper's equation for L*₀.₅.
+
+    The paper's polynomial, -w⁴/8a³ + 3w²/4a + 3a/8, is written in t = (w/a)², held at 1 beyond `a`, so that
+    the branch not taken has no infinite slope to leak through `where`.
+    """
+    size = w.abs()
+    t = (size / a).clamp(max=1.0)
+    t = t * t
+    return torch.where(size < a, (3 + t * (6 - t)) * (a / 8), size).sqrt()
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,27 @@ class Program:
 def lower(expr: sp.Expr, symbols: Sequence[sp.Symbol], *, exact: bool = False) -> Program:
     """The program of `expr`, for values: numbers are folded, and nothing overflows on the way to a moderate
     value. With `exact`, for text: it says literally what the expression says."""
-    return _Lowering(expr, symbols, exact).program()
+    program = _Lowering(expr, symbols, exact).program()
+    if not exact:
+        _check_numbers(program)
+    return program
+
+
+def _check_numbers(program: Program) -> None:
+    """Refuses a part without variables that has no finite real value, such as log(-0.3)."""
+    values: dict[int, Any] = {}
+    with np.errstate(all="ignore"):
+        for i, step in enumerate(program.steps):
+            if step.op in ("constant", "number"):
+                leaf = program.constants[int(step.value)] if step.op == "constant" else step.value
+                values[i] = np.float64(leaf)
+            elif step.args and all(a in values for a in step.args):
+                values[i] = (_OPERATORS.get(step.op) or NUMPY[step.op])(*(values[a] for a in step.args))
+                if not np.isfinite(values[i]):
+                    raise NotFinite(
+                        f"a part of the formula that depends on no variable, `{step.op}` of "
+                        f"{', '.join(f'{values[a]:.6g}' for a in step.args)}, is not a finite real number"
+                    )
 
 
 @lru_cache(maxsize=10_000)

@@ -21,7 +21,7 @@ _MAX_PARTS = 20_000  # beyond, a formula is left as it is
 _MAX_SMALL = 100  # nodes of a part that is also tried expanded and factored
 _MAX_TERMS = 40  # terms an expansion may have
 _MAX_PASSES = 4
-_MAX_VISITS = 2000  # parts looked at in all passes together, beyond the first pass
+_MAX_VISITS = 1200  # parts looked at in all passes together, beyond the first pass
 
 
 def simplified(expr: sp.Expr) -> Any:
@@ -41,7 +41,7 @@ def simplified(expr: sp.Expr) -> Any:
         before, shorter = shorter, _one_pass(shorter, settled)
         if shorter == before:
             break
-    return shorter if _faithful(shorter, expr) else expr
+    return shorter if complexity(shorter) <= complexity(expr) and _faithful(shorter, expr) else expr
 
 
 def _one_pass(expr: sp.Expr, settled: set[sp.Expr]) -> Any:
@@ -64,7 +64,7 @@ def _tidy(node: sp.Expr) -> sp.Expr:
     elif isinstance(node, sp.Pow):
         node = _tidy_power(node.base, node.exp)
     elif isinstance(node, sp.exp):
-        node = sp.Mul(*(_exp_of_term(t) for t in sp.Add.make_args(node.args[0])))
+        node = _tidy_exp(node)
     elif isinstance(node, sp.log):
         node = _tidy_log(node)
     return _shortest(node) if isinstance(node, (sp.Add, sp.Mul)) else node
@@ -116,7 +116,8 @@ def _content(add: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 
 def _tidy_power(base: sp.Expr, exponent: sp.Expr) -> sp.Expr:
     if isinstance(base, sp.Float) and base > 0 and not exponent.is_number:
-        return sp.exp(exponent * sp.log(base))
+        merges = all(isinstance(t.as_coeff_Mul()[0], sp.Float) for t in sp.Add.make_args(exponent))
+        return sp.exp(exponent * sp.log(base)) if merges else base**exponent
     if isinstance(exponent, sp.Float) and abs(exponent) <= 10 and float(exponent).is_integer():
         exponent = sp.Integer(exponent)
     if not exponent.is_number:
@@ -148,12 +149,16 @@ def _powers(factor: sp.Expr, exponent: sp.Expr) -> sp.Expr:
     return factor.base ** (factor.exp * exponent)
 
 
-def _exp_of_term(term: sp.Expr) -> sp.Expr:
-    """exp of one term of a sum; exp(a*log(b)) reads b**a."""
-    logs = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.log)]
-    if len(logs) != 1:
-        return sp.exp(term)
-    return logs[0].args[0] ** sp.Mul(*(f for f in sp.Mul.make_args(term) if f is not logs[0]))
+def _tidy_exp(node: sp.Expr) -> sp.Expr:
+    """exp of a sum: the terms a*log(b) come out as powers b**a."""
+    powers, rest = [], []
+    for term in sp.Add.make_args(node.args[0]):
+        logs = [f for f in sp.Mul.make_args(term) if isinstance(f, sp.log)]
+        if len(logs) == 1:
+            powers.append(logs[0].args[0] ** sp.Mul(*(f for f in sp.Mul.make_args(term) if f is not logs[0])))
+        else:
+            rest.append(term)
+    return sp.Mul(*powers, sp.exp(sp.Add(*rest))) if powers else node
 
 
 def _tidy_log(node: sp.Expr) -> sp.Expr:

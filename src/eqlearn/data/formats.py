@@ -16,6 +16,8 @@ from eqlearn.data.delimited import open_text
 from eqlearn.data.source import Source, in_one_sentence
 from eqlearn.errors import InvalidArgument, InvalidFile
 
+STANDARD_INPUT = "the standard input"
+
 
 @contextmanager
 def open_source(path: str | Path) -> Iterator[Source]:
@@ -26,7 +28,7 @@ def open_source(path: str | Path) -> Iterator[Source]:
     """
     with tempfile.TemporaryDirectory(prefix="eqlearn-") as folder:
         if str(path) == "-":
-            file, name = Path(folder) / "input", "the standard input"
+            file, name = Path(folder) / "input", STANDARD_INPUT
             with file.open("wb") as spool:
                 shutil.copyfileobj(sys.stdin.buffer, spool)
         else:

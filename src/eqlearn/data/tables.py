@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import numpy as np
 
-from eqlearn.data.formats import open_source
+from eqlearn.data.formats import STANDARD_INPUT, open_source
 from eqlearn.data.source import Source
 from eqlearn.errors import InvalidArgument, NotFinite
 
@@ -34,6 +34,12 @@ class Measurements:
     name: str
     rows_read: int
     rows_dropped: int = 0
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folder and ending, for naming what is made from it."""
+        name = PurePath(self.name.strip("'\"")).name.partition(".")[0]
+        return "input" if self.name == STANDARD_INPUT else name or "data"
 
     @property
     def fingerprint(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import sympy as sp
@@ -11,13 +11,15 @@ import sympy as sp
 from eqlearn.core.equation import Equation
 from eqlearn.discovery.explore import Outcome
 from eqlearn.discovery.finish import Finisher
-from eqlearn.discovery.least_squares import EXACT, Fit
+from eqlearn.discovery.least_squares import EXACT, Fit, never
 from eqlearn.discovery.select import Candidate, best_description, pareto_front
 
 # An exact formula of at most this many nodes is taken at once; a longer one is given another round.
 SHORT = 25
 # How many networks are read at the end of a search in noise.
 FINAL = 10
+# A network of more weights is no formula that a person reads, unless it is exact.
+READABLE = 40
 
 
 class Archive:
@@ -40,12 +42,12 @@ class Archive:
         """Takes up a round's networks."""
         gained = False
         for fit in sorted(outcome.fits, key=self._score):
-            if self._score(fit) < self._leader - 1e-6:
+            if self._score(fit) < self._leader - 1e-6 and fit.weights <= READABLE:
                 self._leader, gained = self._score(fit), True
                 self._read(outcome.number, fit)
             elif fit.loss < EXACT:
                 self._read(outcome.number, fit)
-            else:
+            elif fit.weights <= READABLE:
                 self._unread.append((outcome.number, fit))
             self.fits.append(fit)
         self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
@@ -74,10 +76,12 @@ class Archive:
         ranked = sorted((f for f in self.fits if f.weights), key=self._score)
         return [f for f in ranked if f.kind == ranked[0].kind][:6] if ranked else ()
 
-    def front(self) -> tuple[Candidate, ...]:
+    def front(self, stop: Callable[[], bool] = never) -> tuple[Candidate, ...]:
         """The Pareto front of everything found; exact searches need no more reading."""
         if not self.best.exact:
             for number, fit in self._worth_reading():
+                if stop():
+                    break
                 self._read(number, fit)
             self._unread.clear()
         return pareto_front(self.candidates)

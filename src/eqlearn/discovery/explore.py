@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,8 +16,12 @@ from eqlearn.discovery.inversion import Inversion
 from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, never, stack, take
 from eqlearn.discovery.population import Population
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
-from eqlearn.discovery.starts import Start, Waves, grown_start, random_start
+from eqlearn.discovery.starts import Start, Waves, grown_start, linear_start, random_start
 from eqlearn.discovery.structures import Level, Vocabulary
+
+
+# Networks of more weights than this are large.
+LARGE = 25
 
 
 @dataclass(frozen=True)
@@ -36,10 +40,13 @@ class Scene:
 
 @dataclass(frozen=True)
 class Round:
-    """What a round is to do; equal rounds give equal results, wherever they run."""
+    """What a round is to do; equal rounds give equal results, wherever they run.
+
+    Without a `level` it tries everything that is linear in one bank of inputs, plain or inverted.
+    """
 
     number: int
-    level: Level
+    level: Level | None
     members: int
     seed: int
     parents: tuple[Fit, ...] = ()
@@ -60,8 +67,7 @@ def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outc
     """Runs one round."""
     rng = np.random.default_rng([task.seed, task.number])
     problem = scene.problem
-    drawn = [_inversion(task, scene, rng) for _ in range(task.members)]
-    starts = [_start(task, scene, inversion, rng) for inversion in drawn]
+    drawn, starts = zip(*_starts(task, scene, rng), strict=True)
     # Only what a start names is there: the rest of the inputs belong to other banks.
     population = Population([s.structure for s in starts], [[w != 0 for w in s.weights] for s in starts])
     theta = _pack(population, starts)
@@ -70,37 +76,63 @@ def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outc
     seen = Problem(problem.x, torch.stack(targets), problem.weight)
     theta = scene.sparsifier(population, theta, seen, seed=int(rng.integers(2**31)), stop=stop)
     if stop():
-        return Outcome(task.number, [], task.members, 0, {"interrupted": task.members})
+        return Outcome(task.number, [], len(starts), 0, {"interrupted": len(starts)})
     theta = population.settle_signs(theta, seen.x)
     lost = int((theta == 0).all(dim=1).sum())
     population, theta = population.restrict(theta, theta != 0)
     theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT * 1e-6, stop=stop)
     fits = _to_target(population, theta, loss, drawn, scales, problem)
-    failures = {"every weight dropped": lost, "not finite on the data": task.members - lost - len(fits)}
+    failures = {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
     exact = sum(fit.loss < EXACT for fit in fits)
     best = _finalists(fits, problem.rows, scene.finalists)
     best = [f for group in _by_kind(best) for f in eliminate_fits(group, problem, stop=stop)]
-    return Outcome(task.number, best, task.members, exact, {k: v for k, v in failures.items() if v > 0})
+    return Outcome(task.number, best, len(starts), exact, {k: v for k, v in failures.items() if v > 0})
 
 
-def _inversion(task: Round, scene: Scene, rng: np.random.Generator) -> Inversion | None:
+def _starts(
+    task: Round, scene: Scene, rng: np.random.Generator
+) -> Iterator[tuple[Inversion | None, Start]]:
+    if task.level is None:
+        yield from _linear_starts(scene)
+        return
+    for _ in range(task.members):
+        inversion = _inversion(task.level, scene, rng) if not task.parents else None
+        yield inversion, _start(task, task.level, scene, inversion, rng)
+
+
+def _linear_starts(scene: Scene) -> Iterator[tuple[Inversion | None, Start]]:
+    """Every bank with every inversion that the depth allows; a smaller bank is part of a larger one."""
+    features, shape = scene.features, (scene.features.count, scene.problem.y.shape[0])
+    for inversion in (None, *scene.inversions):
+        used = inversion is not None
+        allowed = [b for b in ("plain", "log", "products") if features.layers(b) + used <= scene.hidden_layers]
+        banks = {tuple(features.bank(b)) for b in allowed}
+        for bank in sorted(banks):
+            yield inversion, linear_start(*shape, bank, scene.vocabulary.identity)
+
+
+def _inversion(level: Level, scene: Scene, rng: np.random.Generator) -> Inversion | None:
     """Half of the members see the target through an inverted last unit, where depth and signs allow it."""
-    depth = task.level.depth + scene.features.layers(task.level.bank)
-    if task.parents or not scene.inversions or depth >= scene.hidden_layers or rng.random() < 0.5:
+    depth = level.depth + scene.features.layers(level.bank)
+    if not scene.inversions or depth >= scene.hidden_layers or rng.random() < 0.5:
         return None
     return scene.inversions[int(rng.integers(len(scene.inversions)))]
 
 
-def _start(task: Round, scene: Scene, inversion: Inversion | None, rng: np.random.Generator) -> Start:
+def _start(
+    task: Round, level: Level, scene: Scene, inversion: Inversion | None, rng: np.random.Generator
+) -> Start:
     problem, vocabulary = scene.problem, scene.vocabulary
+    bank = scene.features.bank(level.bank)
     if task.parents:
         parent = task.parents[int(rng.integers(len(task.parents)))]
         left = problem.y - parent.population.evaluate(parent.theta, problem.x)[0]
-        return grown_start(parent, task.level, scene.features.bank(task.level.bank), vocabulary, scene.waves.spectrum(left.numpy()), rng)
-    structure = vocabulary.draw(task.level, scene.features.count, problem.y.shape[0], rng)
+        return grown_start(parent, level, bank, vocabulary, scene.waves.spectrum(left.numpy()), rng)
     target = problem.y if inversion is None else inversion.target
-    spectrum = scene.waves.spectrum(target.numpy())
-    return random_start(structure, scene.features.bank(task.level.bank), spectrum, rng)
+    # A product is a sum of logarithms: where the target's logarithm is fitted, logarithms are what to draw.
+    kinds = vocabulary.favouring("log") if inversion is not None and inversion.unit.name == "exp" else vocabulary
+    structure = kinds.draw(level, scene.features.count, problem.y.shape[0], rng)
+    return random_start(structure, bank, scene.waves.spectrum(target.numpy()), rng)
 
 
 def _to_target(
@@ -146,12 +178,13 @@ def _pack(population: Population, starts: Sequence[Start]) -> Tensor:
 
 
 def _finalists(fits: list[Fit], rows: int, most: int) -> list[Fit]:
-    """The best by score, of different sizes or errors: copies of one equation are not worth a second look."""
+    """The best by score that differ; large ones are costly to eliminate and seldom right, so few of them."""
     chosen: list[Fit] = []
     for fit in sorted(fits, key=lambda f: f.score(rows)):
         twins = [f for f in chosen if f.weights == fit.weights and abs(f.loss - fit.loss) <= 1e-6 * f.loss]
         exact_twins = [f for f in chosen if f.loss < EXACT and fit.loss < EXACT and f.weights <= fit.weights]
-        if not twins and len(exact_twins) < 2:
+        large = [f for f in chosen if f.weights > LARGE]
+        if not twins and len(exact_twins) < 2 and not (large and fit.weights > LARGE):
             chosen.append(fit)
         if len(chosen) == most:
             break

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 # A bank of more inputs than this would make every network of it a large one.
-MOST = 45
+MOST = 36
 
 
 @dataclass(frozen=True)
@@ -44,6 +43,8 @@ class Features:
             if X.shape[1] + len(terms) + len(new) > MOST or (degree > 4 and X.shape[1] > 1):
                 break
             terms += new
+        if products and not terms:
+            terms = [(i, i) for i in range(min(X.shape[1], MOST))]
         return Features(tuple(float(s) if s > 0 else 1.0 for s in sizes), output, positive, tuple(terms))
 
     @property
@@ -51,20 +52,25 @@ class Features:
         return len(self.scales) + len(self.logarithms) + len(self.products)
 
     def bank(self, name: str) -> list[int]:
-        """Which inputs a bank holds: "plain", "log", "quadratic" or "products" (all degrees there are)."""
+        """Which inputs a bank holds: "plain", "log", "rich" (logarithms and squares), "quadratic" (all products
+        of two) or "products" (of every degree there is)."""
         columns, logs = len(self.scales), len(self.logarithms)
         chosen = list(range(columns))
-        if name == "log":
+        if name in ("log", "rich"):
             chosen += range(columns, columns + logs)
-        elif name != "plain":
-            most = 2 if name == "quadratic" else math.inf
-            chosen += [columns + logs + i for i, p in enumerate(self.products) if len(p) <= most]
+        if name in ("rich", "quadratic", "products"):
+            wanted = {
+                "rich": lambda p: len(p) == 2 and p[0] == p[1],
+                "quadratic": lambda p: len(p) == 2,
+                "products": lambda p: True,
+            }[name]
+            chosen += [columns + logs + i for i, p in enumerate(self.products) if wanted(p)]
         return chosen
 
     def layers(self, name: str) -> int:
         """How many hidden layers a bank stands for: products of two need one, longer ones two."""
         degree = max((len(p) for p in self.products), default=1)
-        return 0 if name in ("plain", "log") else 1 if name == "quadratic" or degree <= 2 else 2
+        return 0 if name in ("plain", "log") else 1 if name != "products" or degree <= 2 else 2
 
     def tensor(self, X: np.ndarray) -> Tensor:
         """The inputs, feature-major, `(in, rows)`."""

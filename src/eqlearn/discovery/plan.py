@@ -12,6 +12,10 @@ from eqlearn.discovery.structures import Level
 from eqlearn.errors import InvalidArgument
 
 
+# Multiplications that one step of a round may take.
+STEP = 2e8
+
+
 @dataclass(frozen=True)
 class Menu:
     """The order of rounds, a function of their number and of what earlier generations found."""
@@ -19,7 +23,8 @@ class Menu:
     levels: tuple[Level, ...]
     hidden_layers: int
     features: Features
-    members: int
+    rows: int
+    most: int
     seed: int
 
     def __post_init__(self) -> None:
@@ -47,11 +52,21 @@ class Menu:
         return 1 if number < 4 else 2 if number < 12 else 4
 
     def round(self, number: int, parents: Sequence[Fit]) -> Round:
-        """Round `number`; from the third on, every third grows from the best found so far."""
+        """Round 0 is linear; then the courses in turn, every third round growing from the best found so far."""
+        if number == 0:
+            return Round(number, None, 0, self.seed)
         courses = self.courses
-        if parents and number % 3 == 2:
+        if parents and number % 3 == 0:
             bank = ("plain", "quadratic", "log")[number // 3 % 3]
-            return Round(number, Level(1, 2, 1, bank), self.members, self.seed, tuple(parents))
-        fresh = number - (number + 1) // 3
-        members = self.members * (1 + fresh // len(courses))
-        return Round(number, courses[fresh % len(courses)], min(members, 64), self.seed)
+            level = Level(1, 2, 1, bank)
+            return Round(number, level, self.members(level), self.seed, tuple(parents))
+        fresh = number - 1 - number // 3
+        level = courses[fresh % len(courses)]
+        return Round(number, level, self.members(level), self.seed)
+
+    def members(self, level: Level) -> int:
+        """As many networks as keep a step of least squares affordable: fewer rows or weights, more networks."""
+        inputs = len(self.features.bank(level.bank)) + 1
+        rows_of_map = level.units + 1 + 2 * level.binaries
+        weights = rows_of_map * (inputs + (level.depth - 1) * (rows_of_map + inputs * level.skip))
+        return int(min(self.most, max(8, STEP / (self.rows * weights**2))))

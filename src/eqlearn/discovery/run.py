@@ -36,13 +36,13 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 class Settings:
     """How hard and how wide the search looks; the defaults serve all problems.
 
-    `members` is the least and the most networks solved together in a round: fewer rows, more networks. `rows` is how many rows the search itself sees (all
+    `members` is the most networks solved together in a round. `rows` is how many rows the search itself sees (all
     rows serve the last fit). `validation` is the fraction held out when there are at least `enough_rows`.
     `patience` is how many rounds without a better description end a search in noisy data.
     """
 
-    members: tuple[int, int] = (16, 48)
-    rows: int = 512
+    members: int = 24
+    rows: int = 256
     validation: float = 0.2
     enough_rows: int = 60
     patience: int = 10
@@ -161,9 +161,7 @@ def discover(
         tuple(inversions(vocabulary.unary, problem.y)),
         settings.half if penalty == "half" else settings.l0, hidden_layers, settings.finalists,
     )  # fmt: skip
-    least, most = settings.members
-    members = min(most, max(least, 4000 // problem.rows))
-    menu = Menu(settings.levels, hidden_layers, features, members, seed)
+    menu = Menu(settings.levels, hidden_layers, features, problem.rows, settings.members, seed)
     deadline = Deadline(math.inf if seconds is None else began + 0.97 * seconds)
 
     started, exact, rounds, ended = 0, 0, 0, ""
@@ -182,7 +180,7 @@ def discover(
                     break
     except KeyboardInterrupt:
         ended = "interrupted"
-    front = archive.front()
+    front = archive.front(Deadline(deadline.at + 0.03 * (seconds or math.inf)))
     return Found(
         best=rule(front), front=front, restarts=started, rounds=rounds, exact_restarts=exact,
         failures=dict(failures), seconds=time.time() - began, ended=ended, variables=names,

@@ -31,6 +31,19 @@ class RunFolder:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
+    @staticmethod
+    def numbered(parent: Path, name: str) -> RunFolder:
+        """A new folder of that name, or with the first number behind it that is free."""
+        number = 1
+        while True:
+            path = parent / (name if number == 1 else f"{name}-{number}")
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                number += 1
+            else:
+                return RunFolder(path)
+
     def __str__(self) -> str:
         return repr(str(self.path))
 
@@ -62,6 +75,13 @@ class RunFolder:
             raise InvalidArgument(
                 f"another process is at work in {self}; wait for it, or choose another folder"
             ) from error
+
+    def clear(self) -> None:
+        """Takes a run that never began out of the folder, and the folder away if it is empty then."""
+        for name in (RUN, LOG, LOCK):
+            (self.path / name).unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
 
     def _checked(self, name: str) -> Path:
         path = self.path / name

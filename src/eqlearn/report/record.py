@@ -14,7 +14,7 @@ from eqlearn.core.text import write
 from eqlearn.data.tables import Measurements
 from eqlearn.discovery.run import Found, Progress
 from eqlearn.discovery.select import Candidate, Constant
-from eqlearn.errors import EqlearnError, InvalidFile
+from eqlearn.errors import EqlearnError, InvalidArgument, InvalidFile
 
 FORMAT, VERSION = "eqlearn-run", 1
 # Names are as long as a person makes them, fronts as long as a search makes them; more is not ours.
@@ -72,6 +72,14 @@ class Record:
     @property
     def best(self) -> Candidate:
         return self.front[self.pick]
+
+    def candidate(self, index: int | None = None) -> Candidate:
+        """The candidate at a place of the front; the chosen one unless told."""
+        if index is None:
+            return self.best
+        if not 0 <= index < len(self.front):
+            raise InvalidArgument(f"there is no equation {index}; the front has 0 to {len(self.front) - 1}")
+        return self.front[index]
 
     @staticmethod
     def of(

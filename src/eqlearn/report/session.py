@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from eqlearn.data.tables import Measurements
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.run import SCIENCE, Found, Progress, Settings, discover
 from eqlearn.discovery.table import Table, split_rows
-from eqlearn.errors import InvalidArgument
+from eqlearn.errors import EqlearnError, InvalidArgument
 from eqlearn.report.environment import environment
 from eqlearn.report.folder import REPORT, ROUNDS, RUN, RunFolder
 from eqlearn.report.journal import FileJournal
@@ -23,6 +24,7 @@ from eqlearn.report.sample import Sample
 
 # A run may be continued with another budget; everything else decides what the rounds find.
 BUDGET = ("seconds", "restarts", "jobs", "select")
+USUAL = Settings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +40,9 @@ class Plan:
     jobs: int | None = None
     select: str = "description"
 
+    def __post_init__(self) -> None:
+        parse_set(self.primitives)  # refuses an unknown one before anything begins
+
 
 def search(
     folder: RunFolder,
@@ -47,12 +52,13 @@ def search(
     extrapolation: tuple[np.ndarray, np.ndarray] | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
+    settings: Settings = USUAL,
 ) -> Record:
     """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
 
     Ctrl-C ends the search, and what was found is written down all the same.
     """
-    with folder.locked():
+    with folder.locked(), _nothing_left_behind(folder):
         _begin(folder, data, plan, resume)
         steps: list[Step] = []
 
@@ -68,16 +74,28 @@ def search(
             data.X, data.y, primitives=plan.primitives, penalty=plan.penalty,
             hidden_layers=plan.hidden_layers, seconds=plan.seconds, restarts=plan.restarts, seed=plan.seed,
             variables=data.inputs, extrapolation=extrapolation, select=plan.select, n_jobs=plan.jobs,
-            progress=report, journal=FileJournal(folder.path / ROUNDS),
+            progress=report, journal=FileJournal(folder.path / ROUNDS), settings=settings,
         )  # fmt: skip
         record = Record.of(
             found, data, steps, asdict(plan), environment(), _network_inputs(found, data, plan)
         )
-        sample = Sample.of(data.X, data.y, _held_out(data, plan.seed), extrapolation)
+        sample = Sample.of(data.X, data.y, _held_out(data, settings, plan.seed), extrapolation)
         folder.write_results(record, sample)
         folder.write_text(REPORT, page(record, sample, record.best.network))
         folder.log(f"ended: {found.ended}; chosen: {found.best}")
     return record
+
+
+@contextmanager
+def _nothing_left_behind(folder: RunFolder) -> Iterator[None]:
+    """Empties a folder that held no run before, if the run is refused before its first round is done."""
+    fresh = not folder.holds_run
+    try:
+        yield
+    except EqlearnError:
+        if fresh and not (folder.path / ROUNDS).exists():
+            folder.clear()
+        raise
 
 
 def rebuild_page(folder: RunFolder) -> None:
@@ -117,10 +135,9 @@ def _check_same(folder: RunFolder, data: Measurements, settings: Mapping[str, An
             )
 
 
-def _held_out(data: Measurements, seed: int) -> np.ndarray:
+def _held_out(data: Measurements, settings: Settings, seed: int) -> np.ndarray:
     """Which rows `discover` holds out, by the same division of their numbers."""
     rows = Table(np.arange(len(data.X))[:, None], data.y)
-    settings = Settings()
     kept = split_rows(rows, settings.validation, settings.enough_rows, seed)[0]
     held_out = np.ones(len(data.X), dtype=bool)
     held_out[kept.X[:, 0]] = False

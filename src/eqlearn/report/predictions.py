@@ -1,0 +1,56 @@
+"""Predictions for new data, block by block, as CSV."""
+
+from __future__ import annotations
+
+import csv
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from eqlearn.data.tables import read_blocks
+from eqlearn.errors import InvalidArgument
+from eqlearn.report.record import Record
+
+
+def write_predictions(
+    record: Record, data: str | Path, out: Path | None = None, *, index: int | None = None
+) -> tuple[int, int]:
+    """Writes a column for each target to `out`, or to standard output; gives how many rows there were, and
+    in how many of them the equation is not defined. The file is there whole or not at all."""
+    equations = record.candidate(index).equations
+    rows = undefined = 0
+    with _opened(out) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        started = False
+        for block in read_blocks(data, record.inputs):
+            if not started:
+                writer.writerow(record.targets)
+                started = True
+            values = np.stack([equation(block) for equation in equations], axis=1)
+            writer.writerows(values.tolist())
+            rows, undefined = rows + len(values), undefined + int((~np.isfinite(values)).any(axis=1).sum())
+        if not started:
+            raise InvalidArgument(f"{str(data)!r} holds no rows to predict for")
+    return rows, undefined
+
+
+@contextmanager
+def _opened(out: Path | None) -> Iterator[TextIO]:
+    if out is None:
+        yield sys.stdout
+        return
+    if not out.parent.is_dir():
+        raise InvalidArgument(f"there is no folder {str(out.parent)!r} to write {out.name!r} into")
+    temporary = out.with_name(f".{out.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        with temporary.open("x", encoding="utf-8", newline="") as file:
+            yield file
+        os.replace(temporary, out)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,68 @@
+"""The data sets that ship: they are all there, documented, and what they are said to be."""
+
+import numpy as np
+import pytest
+
+from eqlearn.data.sets import SETS, load
+from eqlearn.errors import UnknownName
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_set_is_a_table_of_finite_numbers_with_its_target(name):
+    data = load(name)
+
+    assert data.y.name == data.target
+    assert data.target not in data.X.columns
+    assert len(data.X) == len(data.y) >= 7
+    assert np.isfinite(data.X.to_numpy()).all()
+    assert np.isfinite(data.y.to_numpy()).all()
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_set_has_a_source_and_a_line_in_the_readme(name):
+    data = load(name)
+    readme = (data.path.parent / "README.md").read_text(encoding="utf-8")
+
+    assert data.about.endswith(".")
+    assert data.source
+    assert f"| `{name}.csv` | {len(data.y)} |" in readme
+
+
+def test_the_readme_lists_no_other_file():
+    files = {path.stem for path in load("kepler").path.parent.glob("*.csv")}
+
+    assert files == set(SETS)
+
+
+def test_the_planets_obey_keplers_third_law():
+    data = load("kepler")
+
+    np.testing.assert_allclose(data.y, data.X["a"] ** 1.5, rtol=2.5e-3)
+
+
+def test_the_lines_of_hydrogen_obey_balmers_formula():
+    data = load("balmer")
+    n = data.X["n"]
+
+    np.testing.assert_allclose(data.y, 364.6 * n**2 / (n**2 - 4), rtol=1e-5)
+
+
+def test_the_ultrasound_data_are_those_that_nist_certified():
+    data = load("ultrasound")
+    x = data.X["distance"]
+    certified = np.exp(-1.6657666537e-01 * x) / (5.1653291286e-03 + 1.2150007096e-02 * x)
+
+    assert ((data.y - certified) ** 2).sum() == pytest.approx(5.1304802941e02, rel=1e-9)
+
+
+def test_hubbles_nebulae_recede_at_his_rate():
+    data = load("hubble")
+
+    # Hubble (1929) gives 465 +- 50 km/s per Mpc for the 24 objects, with the sun's own motion allowed for.
+    slope, _ = np.polyfit(data.X["distance"], data.y, 1)
+    assert slope == pytest.approx(465, abs=50)
+
+
+def test_a_name_that_is_not_known_gets_a_suggestion():
+    with pytest.raises(UnknownName, match="did you mean 'kepler'"):
+        load("keppler")

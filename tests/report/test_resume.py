@@ -1,0 +1,112 @@
+import os
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from eqlearn.report.folder import RunFolder
+
+# One process imports the library and then forks a child for each run, so that a run can be killed twenty
+# times without paying for the imports twenty times. It computes nothing itself, so forking is safe.
+DRIVER = textwrap.dedent(
+    """
+    import os, sys
+    from eqlearn.data.tables import read_measurements
+    from eqlearn.discovery.run import Settings
+    from eqlearn.report.folder import RunFolder
+    from eqlearn.report.session import Plan, search
+
+    data = read_measurements(sys.argv[1], ["y"])
+    plan = Plan(primitives="id square sin1 mul", hidden_layers=2, restarts=int(sys.argv[2]))
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            search(RunFolder(line.strip()), data, plan, resume=True, settings=Settings(members=2, finalists=2))
+            os._exit(0)
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+    """
+)
+
+
+class Driver:
+    def __init__(self, data, restarts):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER, str(data), str(restarts)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+    def run(self, folder, kill_after=None):
+        """Starts a run, kills it after so many seconds unless it has ended; gives its exit code."""
+        self.process.stdin.write(f"{folder}\n")
+        self.process.stdin.flush()
+        pid = int(self.process.stdout.readline())
+        if kill_after is not None:
+            time.sleep(kill_after)
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # it ended before, and its code is waiting
+        return int(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def noisy_table(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.5, 3, 30)
+    y = 1.3 * np.sin(2 * x) + 0.4 * x + 0.05 * rng.normal(size=30)
+    path = tmp_path / "data.csv"
+    np.savetxt(path, np.stack([x, y], axis=1), delimiter=",", header="x,y", comments="")
+    return path
+
+
+def what_was_found(folder):
+    record = RunFolder(folder).read().to_json()
+    return {k: record[k] for k in ("front", "pick", "noise", "restarts", "rounds", "exact_restarts", "failures", "ended")}
+
+
+def killed_and_resumed(tmp_path, table, restarts, kills):
+    driver = Driver(table, restarts)
+    try:
+        began = time.monotonic()
+        assert driver.run(tmp_path / "whole") == 0
+        duration = time.monotonic() - began
+        moments = random.Random(0)
+        killed = 0
+        for attempt in range(20 * kills):
+            code = driver.run(tmp_path / f"cut-{attempt % 2}", kill_after=moments.uniform(0, duration))
+            killed += code == -signal.SIGKILL
+            if killed == kills:
+                break
+        assert killed == kills
+        for half in (0, 1):
+            assert driver.run(tmp_path / f"cut-{half}") == 0
+    finally:
+        driver.close()
+
+
+def test_a_killed_run_ends_with_the_same_candidates_when_it_is_resumed(tmp_path, noisy_table):
+    killed_and_resumed(tmp_path, noisy_table, restarts=12, kills=3)
+
+    assert what_was_found(tmp_path / "cut-0") == what_was_found(tmp_path / "whole")
+    assert what_was_found(tmp_path / "cut-1") == what_was_found(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_a_run_killed_at_any_of_thirty_moments_ends_with_the_same_candidates(tmp_path, noisy_table):
+    killed_and_resumed(tmp_path, noisy_table, restarts=40, kills=30)
+
+    assert what_was_found(tmp_path / "cut-0") == what_was_found(tmp_path / "whole")
+    assert what_was_found(tmp_path / "cut-1") == what_was_found(tmp_path / "whole")
+    remnants = [p for folder in ("cut-0", "cut-1") for p in (tmp_path / folder).rglob("*.tmp")]
+    assert remnants == []
