@@ -23,6 +23,7 @@ DRIVER = textwrap.dedent(
 
     data = read_measurements(sys.argv[1], ["y"])
     plan = Plan(primitives="id square sin1 mul", hidden_layers=2, restarts=int(sys.argv[2]))
+    print("ready", flush=True)
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
@@ -40,6 +41,7 @@ class Driver:
             [sys.executable, "-c", DRIVER, str(data), str(restarts)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
         )  # fmt: skip
+        assert self.process.stdout.readline() == "ready\n"
 
     def run(self, folder, kill_after=None):
         """Starts a run, kills it after so many seconds unless it has ended; gives its exit code."""
@@ -96,7 +98,7 @@ def killed_and_resumed(tmp_path, table, restarts, kills):
 
 
 def test_a_killed_run_ends_with_the_same_candidates_when_it_is_resumed(tmp_path, noisy_table):
-    killed_and_resumed(tmp_path, noisy_table, restarts=12, kills=3)
+    killed_and_resumed(tmp_path, noisy_table, restarts=8, kills=2)
 
     assert what_was_found(tmp_path / "cut-0") == what_was_found(tmp_path / "whole")
     assert what_was_found(tmp_path / "cut-1") == what_was_found(tmp_path / "whole")

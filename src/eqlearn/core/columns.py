@@ -19,8 +19,7 @@ def checked_names(variables: Sequence[str]) -> tuple[str, ...]:
     """The variables as a tuple of distinct, non-empty names."""
     if isinstance(variables, str) or not all(isinstance(v, str) for v in variables):
         raise WrongType(f"`variables` must be a sequence of names such as ['x', 'y'], got {variables!r}")
-    twice = {v for v in variables if list(variables).count(v) > 1}
-    if twice or "" in variables:
+    if len(set(variables)) < len(variables) or "" in variables:
         raise InvalidArgument(f"`variables` must be distinct and not empty, got {list(variables)!r}")
     return tuple(variables)
 
@@ -45,7 +44,7 @@ def columns_of(X: Any, variables: Sequence[str]) -> tuple[Columns, int]:
 
 
 def _by_name(frame: Any, variables: Sequence[str]) -> tuple[Columns, int]:
-    names = [str(c) for c in (frame if isinstance(frame, Mapping) else frame.columns)]
+    names = [c for c in (frame if isinstance(frame, Mapping) else frame.columns) if isinstance(c, str)]
     for name in variables:
         if name not in names:
             raise InvalidArgument(f"`X` has no column {name!r}; {did_you_mean(name, names)}")

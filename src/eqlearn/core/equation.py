@@ -226,7 +226,7 @@ class Equation:
         y: ArrayLike | None = None,
         *,
         tolerance: float = 1e-6,
-        errors: Sequence[float] | None = None,
+        errors: Sequence[float] | NDArray[np.float64] | None = None,
         rise: float = 1e-3,
     ) -> Equation:
         """A new equation in which constants near an integer, simple fraction, square root, or multiple of

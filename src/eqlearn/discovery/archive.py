@@ -19,7 +19,7 @@ SHORT = 25
 # How many networks are read at the end of a search in noise.
 FINAL = 10
 # A network of more weights is no formula that a person reads, unless it is exact.
-READABLE = 40
+READABLE = 25
 
 
 class Archive:

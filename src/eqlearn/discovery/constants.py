@@ -20,10 +20,12 @@ TORCH = array_functions(torch)
 
 @dataclass(frozen=True)
 class ConstantFit:
-    """Values of a formula's constants, their standard errors, and the root-mean-square error."""
+    """Values of a formula's constants, their standard errors, how far the formula moves with each (root mean
+    square of its slope), and the root-mean-square error."""
 
     values: np.ndarray
     standard_errors: np.ndarray
+    influences: np.ndarray
     error: float
 
 
@@ -91,7 +93,11 @@ class Parametric:
                     break
         errors = np.zeros(len(c))
         errors[free] = _standard_errors(jacobian, loss, len(y))
-        return ConstantFit(c, errors, math.sqrt(loss / len(y)) if math.isfinite(loss) else math.inf)
+        influences = np.full(len(c), math.inf)
+        with np.errstate(all="ignore"):
+            influences[free] = np.sqrt((jacobian**2).mean(axis=0))
+        error = math.sqrt(loss / len(y)) if math.isfinite(loss) else math.inf
+        return ConstantFit(c, errors, influences, error)
 
     def _residual(
         self, columns: Tensor, y: np.ndarray, root: np.ndarray | None, c: np.ndarray, free: np.ndarray

@@ -10,9 +10,19 @@ import torch
 from torch import Tensor
 
 from eqlearn.core.network import EQL
-from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, never, normal_equations, stack, take
+from eqlearn.discovery.least_squares import (
+    EXACT,
+    Fit,
+    Problem,
+    levenberg_marquardt,
+    never,
+    normal_equations,
+    stack,
+    take,
+)
 from eqlearn.discovery.polish import fit_of, network_of, problem_of
 from eqlearn.discovery.population import Population
+
 
 def eliminate_fits(
     fits: list[Fit], problem: Problem, *, steps: int = 20, singles: int = 6, stop: Callable[[], bool] = never
@@ -27,7 +37,9 @@ def eliminate_fits(
             trials += [(i, keep) for keep in _removals(fits[i], problem, singles)]
         restricted = [fits[i].population.restrict(fits[i].theta, keep[None], [0]) for i, keep in trials]
         population, theta = stack([p for p, _ in restricted], [t[0] for _, t in restricted])
-        theta, loss = levenberg_marquardt(population, theta, problem, steps=steps, enough=EXACT * 1e-4, stop=stop)
+        theta, loss = levenberg_marquardt(
+            population, theta, problem, steps=steps, enough=EXACT * 1e-4, stop=stop
+        )
         for i in chosen:
             rows = [r for r, (j, _) in enumerate(trials) if j == i]
             options = [take(population, theta, loss, r) for r in rows if math.isfinite(loss[r])]

@@ -74,12 +74,11 @@ def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outc
     scales = [1.0 if i is None else float(i.target.std()) or 1.0 for i in drawn]
     targets = [problem.y if i is None else i.target / s for i, s in zip(drawn, scales, strict=True)]
     seen = Problem(problem.x, torch.stack(targets), problem.weight)
-    theta = scene.sparsifier(population, theta, seen, seed=int(rng.integers(2**31)), stop=stop)
+    population, theta = scene.sparsifier(population, theta, seen, seed=int(rng.integers(2**31)), stop=stop)
     if stop():
         return Outcome(task.number, [], len(starts), 0, {"interrupted": len(starts)})
     theta = population.settle_signs(theta, seen.x)
-    lost = int((theta == 0).all(dim=1).sum())
-    population, theta = population.restrict(theta, theta != 0)
+    lost = int((population.counts == 0).sum())
     theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT * 1e-6, stop=stop)
     fits = _to_target(population, theta, loss, drawn, scales, problem)
     failures = {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
@@ -89,9 +88,7 @@ def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outc
     return Outcome(task.number, best, len(starts), exact, {k: v for k, v in failures.items() if v > 0})
 
 
-def _starts(
-    task: Round, scene: Scene, rng: np.random.Generator
-) -> Iterator[tuple[Inversion | None, Start]]:
+def _starts(task: Round, scene: Scene, rng: np.random.Generator) -> Iterator[tuple[Inversion | None, Start]]:
     if task.level is None:
         yield from _linear_starts(scene)
         return
@@ -105,18 +102,23 @@ def _linear_starts(scene: Scene) -> Iterator[tuple[Inversion | None, Start]]:
     features, shape = scene.features, (scene.features.count, scene.problem.y.shape[0])
     for inversion in (None, *scene.inversions):
         used = inversion is not None
-        allowed = [b for b in ("plain", "log", "products") if features.layers(b) + used <= scene.hidden_layers]
+        allowed = [
+            b for b in ("plain", "log", "products") if features.layers(b) + used <= scene.hidden_layers
+        ]
         banks = {tuple(features.bank(b)) for b in allowed}
         for bank in sorted(banks):
             yield inversion, linear_start(*shape, bank, scene.vocabulary.identity)
 
 
 def _inversion(level: Level, scene: Scene, rng: np.random.Generator) -> Inversion | None:
-    """Half of the members see the target through an inverted last unit, where depth and signs allow it."""
+    """Half of the members (more where logarithms are seen) get the target through an inverted last unit, where
+    depth and signs allow it; the first inversion as often as all the others."""
     depth = level.depth + scene.features.layers(level.bank)
-    if not scene.inversions or depth >= scene.hidden_layers or rng.random() < 0.5:
+    plain = 0.25 if level.bank in ("log", "rich") else 0.5
+    if not scene.inversions or depth >= scene.hidden_layers or rng.random() < plain:
         return None
-    return scene.inversions[int(rng.integers(len(scene.inversions)))]
+    first, *others = scene.inversions
+    return first if not others or rng.random() < 0.5 else others[int(rng.integers(len(others)))]
 
 
 def _start(
@@ -127,12 +129,16 @@ def _start(
     if task.parents:
         parent = task.parents[int(rng.integers(len(task.parents)))]
         left = problem.y - parent.population.evaluate(parent.theta, problem.x)[0]
-        return grown_start(parent, level, bank, vocabulary, scene.waves.spectrum(left.numpy()), rng)
+        return grown_start(
+            parent, level, bank, scene.features, vocabulary, scene.waves.spectrum(left.numpy()), rng
+        )
     target = problem.y if inversion is None else inversion.target
     # A product is a sum of logarithms: where the target's logarithm is fitted, logarithms are what to draw.
-    kinds = vocabulary.favouring("log") if inversion is not None and inversion.unit.name == "exp" else vocabulary
+    kinds = (
+        vocabulary.favouring("log") if inversion is not None and inversion.unit.name == "exp" else vocabulary
+    )
     structure = kinds.draw(level, scene.features.count, problem.y.shape[0], rng)
-    return random_start(structure, bank, scene.waves.spectrum(target.numpy()), rng)
+    return random_start(structure, bank, scene.features, scene.waves.spectrum(target.numpy()), rng)
 
 
 def _to_target(

@@ -51,13 +51,18 @@ class Features:
     def count(self) -> int:
         return len(self.scales) + len(self.logarithms) + len(self.products)
 
+    @property
+    def logarithm_inputs(self) -> range:
+        """The places of the logarithms among the inputs."""
+        return range(len(self.scales), len(self.scales) + len(self.logarithms))
+
     def bank(self, name: str) -> list[int]:
         """Which inputs a bank holds: "plain", "log", "rich" (logarithms and squares), "quadratic" (all products
         of two) or "products" (of every degree there is)."""
         columns, logs = len(self.scales), len(self.logarithms)
         chosen = list(range(columns))
         if name in ("log", "rich"):
-            chosen += range(columns, columns + logs)
+            chosen += self.logarithm_inputs
         if name in ("rich", "quadratic", "products"):
             wanted = {
                 "rich": lambda p: len(p) == 2 and p[0] == p[1],

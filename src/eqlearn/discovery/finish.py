@@ -109,7 +109,9 @@ class Finisher:
         refit = again.fit(table.X, table.y, table.weight)
         if refit.error > max(fit.error, EXACT_ERROR * self.features.output) * 1.001:
             return None
-        constants = tuple(Constant(float(v), float(s)) for v, s in zip(refit.values, refit.standard_errors, strict=True))
+        constants = tuple(
+            Constant(float(v), float(s)) for v, s in zip(refit.values, refit.standard_errors, strict=True)
+        )
         return again.equation(list(refit.values)), constants
 
 
@@ -133,9 +135,12 @@ def _snap(
     order = sorted(range(len(values)), key=lambda i: fit.standard_errors[i] / (abs(fit.values[i]) + 1e-300))
     for i in order:
         value = float(fit.values[i])
-        tolerance = max(3 * float(fit.standard_errors[i]), 1e-5 * abs(value))
         price = constant_cost(value, float(fit.standard_errors[i]), table.rows)
-        simple = snap_constant(value, tolerance, max_cost=price / math.log(2))
+        if abs(value) * fit.influences[i] < 1e-9 * spread:
+            simple = sp.S.Zero  # rounding, whatever its standard error
+        else:
+            tolerance = max(3 * float(fit.standard_errors[i]), 1e-5 * abs(value))
+            simple = snap_constant(value, tolerance, max_cost=price / math.log(2))
         if simple is None:
             continue
         start, hold = fit.values.copy(), fixed.copy()

@@ -63,7 +63,9 @@ class Normal:
         )
 
 
-def normal_equations(population: Population, theta: Tensor, problem: Problem, guarded: bool = False) -> Normal:
+def normal_equations(
+    population: Population, theta: Tensor, problem: Problem, guarded: bool = False
+) -> Normal:
     """Accumulated over pieces of the rows, so that memory stays bounded however many there are."""
     cells = max(1, population.members * theta.shape[1] * population.out_features)
     loss = theta.new_zeros(population.members)

@@ -51,7 +51,9 @@ def problem_of(network: EQL, X: Any, y: Any, sample_weight: Any = None) -> tuple
     if network.members is not None:
         raise InvalidArgument("a population can't be polished as one; take a network with `member(i)` first")
     x = torch.as_tensor(np.asarray(X, dtype=np.float64)).reshape(-1, network.in_features).mT.contiguous()
-    target = torch.as_tensor(np.asarray(y, dtype=np.float64)).reshape(-1, network.out_features).mT.contiguous()
+    target = (
+        torch.as_tensor(np.asarray(y, dtype=np.float64)).reshape(-1, network.out_features).mT.contiguous()
+    )
     if x.shape[1] != target.shape[1] or x.shape[1] == 0:
         raise InvalidArgument(f"`X` holds {x.shape[1]} rows and `y` {target.shape[1]}; they must be as many")
     weight = None
@@ -87,7 +89,9 @@ def network_of(fit: Fit, scale: float) -> EQL:
 def standard_errors(fit: Fit, problem: Problem) -> Tensor:
     """One per active weight, from s²(JᵀJ)⁻¹; infinite along directions the data leave free."""
     count = fit.weights
-    curvature = normal_equations(fit.population, fit.theta, problem).curvature[0, :count, :count] * problem.rows
+    curvature = (
+        normal_equations(fit.population, fit.theta, problem).curvature[0, :count, :count] * problem.rows
+    )
     observations = problem.rows * problem.y.shape[0]
     variance = fit.loss * problem.rows / max(1, observations - count)
     return covariance_diagonal(curvature, variance).sqrt()
@@ -100,6 +104,10 @@ def covariance_diagonal(curvature: Tensor, variance: float) -> Tensor:
         return torch.full_like(scale, torch.inf)
     values, vectors = torch.linalg.eigh(curvature / scale[:, None] / scale)
     free = values < 1e-11 * values[-1]
-    loose = vectors[:, free].abs().amax(dim=1) > 1e-3 if bool(free.any()) else torch.zeros(len(scale), dtype=torch.bool)
+    loose = (
+        vectors[:, free].abs().amax(dim=1) > 1e-3
+        if bool(free.any())
+        else torch.zeros(len(scale), dtype=torch.bool)
+    )
     inverse = (vectors[:, ~free].square() / values[~free]).sum(dim=1)
     return torch.where(loose, torch.inf, variance * inverse / scale.square())

@@ -108,7 +108,9 @@ class Population:
     @staticmethod
     def of(network: EQL) -> tuple[Population, Tensor]:
         """The population, and its weights, that a network (of any number of members) is."""
-        singles = [network] if network.members is None else [network.member(i) for i in range(network.members)]
+        singles = (
+            [network] if network.members is None else [network.member(i) for i in range(network.members)]
+        )
         structure = Structure.of(network)
         population = Population(
             [structure] * len(singles), [[layer.mask.cpu() for layer in n.linears] for n in singles]
@@ -123,15 +125,15 @@ class Population:
         """The padded weight matrices, `(members, out, in)` for each layer."""
         flat = theta.new_zeros(self.members, sum(self._sizes) + 1).scatter(1, self.places, theta)
         blocks = flat[:, :-1].split(self._sizes, dim=1)
-        return [
-            b.view(self.members, h, w) for b, h, w in zip(blocks, self.heights, self.widths, strict=True)
-        ]
+        return [b.view(self.members, h, w) for b, h, w in zip(blocks, self.heights, self.widths, strict=True)]
 
     def evaluate(self, theta: Tensor, x: Tensor, guarded: bool = False) -> Tensor:
         """Outputs `(members, out, rows)` on feature-major inputs `(in, rows)`."""
         return self._forward(self.maps(theta), x, guarded)[0]
 
-    def _forward(self, maps: list[Tensor], x: Tensor, guarded: bool) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+    def _forward(
+        self, maps: list[Tensor], x: Tensor, guarded: bool
+    ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         shared = x.expand(self.members, *x.shape)
         ones = x.new_ones(self.members, 1, x.shape[-1])
         h, seen, slopes_at = shared, [], []
@@ -213,7 +215,9 @@ class Population:
         """One member as a network of its own."""
         return self.structures[index].network(self.weights(index, theta), self.masks[index])
 
-    def restrict(self, theta: Tensor, keep: Tensor, members: Sequence[int] | None = None) -> tuple[Population, Tensor]:
+    def restrict(
+        self, theta: Tensor, keep: Tensor, members: Sequence[int] | None = None
+    ) -> tuple[Population, Tensor]:
         """The population of `members` (all, if none are named; repeats allowed) with only the weights in
         `keep`, `(len(members), weights)`, and those weights."""
         chosen = range(self.members) if members is None else members

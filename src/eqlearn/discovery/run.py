@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import joblib
 import torch
@@ -62,6 +62,7 @@ class Progress:
     best: Candidate
 
 
+@runtime_checkable
 class Journal(Protocol):
     """Remembers finished rounds, so that a search that was killed goes on where it was."""
 
@@ -222,7 +223,13 @@ def _one_thread() -> Iterator[None]:
 
 
 def _ended(
-    archive: Archive, rounds: int, started: int, restarts: int | None, deadline: Deadline, settings: Settings, menu: Menu
+    archive: Archive,
+    rounds: int,
+    started: int,
+    restarts: int | None,
+    deadline: Deadline,
+    settings: Settings,
+    menu: Menu,
 ) -> str:
     """Why the search is over, or nothing."""
     if archive.complete:

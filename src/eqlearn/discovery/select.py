@@ -117,7 +117,11 @@ def simplest_within_one_error(front: Sequence[Candidate]) -> Candidate:
 def best_extrapolation(front: Sequence[Candidate]) -> Candidate:
     """The smallest error outside the training range, where such data were given."""
     measured = [c for c in front if not math.isnan(c.extrapolation_error)]
-    return min(measured, key=lambda c: (c.extrapolation_error, c.complexity)) if measured else best_description(front)
+    return (
+        min(measured, key=lambda c: (c.extrapolation_error, c.complexity))
+        if measured
+        else best_description(front)
+    )
 
 
 def _held_out(candidate: Candidate) -> float:

@@ -18,7 +18,6 @@ class Half:
     """L0.5 as a re-weighted ridge inside Levenberg-Marquardt: λ|w|^½ ≈ λ w²/(w₀² + ε²)^¾.
 
     λ and ε fall geometrically, so that the last optimum is the truth and not its shrunken neighbour.
-    Weights below `drop` leave at the end.
     """
 
     warm_steps: int = 20
@@ -26,20 +25,33 @@ class Half:
     steps: int = 60
     penalty: tuple[float, float] = (1e-2, 1e-5)
     width: tuple[float, float] = (0.5, 1e-2)
-    drop: float = 1e-2
+    # Fractions of the way at which weights below a size leave: what is lost by then does not come back, and
+    # the smaller the networks, the faster the rest of the way.
+    drops: tuple[tuple[float, float], ...] = ((0.5, 2e-3), (0.75, 5e-3), (1.0, 1e-2))
 
     def __call__(
-        self, population: Population, theta: Tensor, problem: Problem, *, seed: int, stop: Callable[[], bool] = never
-    ) -> Tensor:
-        """The weights that are left, `(members, weights)`, with zeros where one was dropped."""
+        self,
+        population: Population,
+        theta: Tensor,
+        problem: Problem,
+        *,
+        seed: int,
+        stop: Callable[[], bool] = never,
+    ) -> tuple[Population, Tensor]:
+        """The networks with the weights that are left."""
         theta, _ = levenberg_marquardt(
             population, theta, problem, steps=self.warm_steps, guarded=True, stop=stop,
             penalty=lambda w, step: torch.full_like(w, self.ridge),
         )  # fmt: skip
-        theta, _ = levenberg_marquardt(
-            population, theta, problem, steps=self.steps, penalty=self._coefficient, guarded=True, stop=stop
-        )
-        return torch.where(theta.abs() > self.drop, theta, 0.0)
+        done = 0
+        for fraction, size in self.drops:
+            begin, done = done, round(fraction * self.steps)
+            theta, _ = levenberg_marquardt(
+                population, theta, problem, steps=done - begin, guarded=True, stop=stop,
+                penalty=lambda w, step, begin=begin: self._coefficient(w, begin + step),  # type: ignore[misc]
+            )  # fmt: skip
+            population, theta = population.restrict(theta, theta.abs() > size)
+        return population, theta
 
     def _coefficient(self, theta: Tensor, step: int) -> Tensor:
         t = step / max(1, self.steps - 1)
@@ -64,9 +76,15 @@ class HardConcreteL0:
     rows: int = 256
 
     def __call__(
-        self, population: Population, theta: Tensor, problem: Problem, *, seed: int, stop: Callable[[], bool] = never
-    ) -> Tensor:
-        """The weights that are left, `(members, weights)`, with zeros where a gate has closed."""
+        self,
+        population: Population,
+        theta: Tensor,
+        problem: Problem,
+        *,
+        seed: int,
+        stop: Callable[[], bool] = never,
+    ) -> tuple[Population, Tensor]:
+        """The networks with the weights whose gates stayed open."""
         x, y = problem.x[:, : self.rows].float(), problem.y[..., : self.rows].float()
         weight = theta.float().requires_grad_()
         log_alpha = torch.zeros_like(weight).requires_grad_()
@@ -82,7 +100,9 @@ class HardConcreteL0:
             u = counter_noise(seeds, torch.tensor(step), theta.shape[1]).float().clamp(1e-6, 1 - 1e-6)
             noise = torch.log(u) - torch.log1p(-u)
             gate = HardConcrete.stretch(torch.sigmoid((noise + log_alpha) / BETA))
-            error = (population.evaluate(weight * gate * alive, x, guarded=True) - y).square().mean(dim=(1, 2))
+            error = (
+                (population.evaluate(weight * gate * alive, x, guarded=True) - y).square().mean(dim=(1, 2))
+            )
             ramp = min(1.0, max(0.0, step / self.steps - self.free) / 0.3)
             is_open = torch.sigmoid(log_alpha - BETA * torch.log(torch.tensor(-GAMMA / ZETA)))
             cost = torch.log1p(error) + ramp * self.penalty * (is_open * alive).sum(dim=1)
@@ -95,7 +115,8 @@ class HardConcreteL0:
         with torch.no_grad():
             gate = HardConcrete.stretch(torch.sigmoid(log_alpha))
             best = (weight * gate * alive).double()
-        return torch.where(torch.isfinite(best), best, 0.0)
+        best = torch.where(torch.isfinite(best), best, 0.0)
+        return population.restrict(best, best != 0)
 
 
 def _clipped(gradient: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from eqlearn.core.network import argument_rows
 from eqlearn.core.primitives import Primitive
+from eqlearn.discovery.features import Features
 from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.structures import Level, Structure, Vocabulary
 
@@ -70,7 +71,9 @@ class Spectrum:
 
     def draw(self, rng: np.random.Generator) -> tuple[int, float]:
         """An input and an angular frequency."""
-        column, place = divmod(int(rng.choice(self.chances.size, p=self.chances.ravel())), len(self.frequencies))
+        column, place = divmod(
+            int(rng.choice(self.chances.size, p=self.chances.ravel())), len(self.frequencies)
+        )
         return column, float(self.frequencies[place] * rng.uniform(0.96, 1.04))
 
 
@@ -82,13 +85,29 @@ class Start:
     weights: list[Tensor]
 
 
+# Units that may see a logarithm: products of powers come of them; a sine or root of a logarithm is no law.
+OF_LOGARITHMS = frozenset({"id", "exp", "mul"})
+
+
 def random_start(
-    structure: Structure, inputs: Sequence[int], spectrum: Spectrum, rng: np.random.Generator
+    structure: Structure,
+    inputs: Sequence[int],
+    features: Features,
+    spectrum: Spectrum,
+    rng: np.random.Generator,
 ) -> Start:
     """Normal weights on the named inputs, narrower where many meet; most periodic units of the first layer
     start at a frequency of the data along one input."""
     weights = []
-    for mask in structure.masks(inputs):
+    masks = structure.masks(inputs)
+    for depth, units in enumerate(structure.layers):
+        before = 0 if depth == 0 else len(structure.layers[depth - 1])
+        logs = [before + i for i in features.logarithm_inputs] if depth == 0 or structure.skip else []
+        for primitive, rows in zip(units, argument_rows(units), strict=True):
+            if primitive.name not in OF_LOGARITHMS:
+                for row in rows:
+                    masks[depth][row, logs] = False
+    for mask in masks:
         spread = 0.5 / max(1, int(mask[0].sum())) ** 0.25
         weights.append(torch.where(mask, torch.as_tensor(rng.normal(size=mask.shape) * spread), 0.0))
     units = structure.layers[0]
@@ -114,7 +133,13 @@ def linear_start(in_features: int, out_features: int, inputs: Sequence[int], ide
 
 
 def grown_start(
-    parent: Fit, level: Level, inputs: Sequence[int], vocabulary: Vocabulary, spectrum: Spectrum, rng: np.random.Generator
+    parent: Fit,
+    level: Level,
+    inputs: Sequence[int],
+    features: Features,
+    vocabulary: Vocabulary,
+    spectrum: Spectrum,
+    rng: np.random.Generator,
 ) -> Start:
     """The parent's units, with its weights a little moved, beside fresh random units that also see `inputs`."""
     old = parent.population.structures[0]
@@ -130,7 +155,7 @@ def grown_start(
         layers.append(tuple(p for p, _ in mixed))
         places.append([j for _, j in mixed])
     structure = Structure(old.in_features, tuple(layers), old.out_features, old.skip, old.bias)
-    start = random_start(structure, sorted({*inputs, *_visible(old, old_weights)}), spectrum, rng)
+    start = random_start(structure, sorted({*inputs, *_visible(old, old_weights)}), features, spectrum, rng)
     weights = [w * 0.3 if depth == len(layers) else w for depth, w in enumerate(start.weights)]
     for depth, weight in enumerate(weights):
         source = old_weights[depth]
@@ -170,7 +195,9 @@ def _used_units(structure: Structure, weights: list[Tensor], depth: int) -> list
     return [int(j) for j in (weights[depth + 1][:, :width] != 0).any(dim=0).nonzero()]
 
 
-def _columns(old: Structure, new: Structure, places: list[list[int | None]], depth: int) -> list[tuple[int, int]]:
+def _columns(
+    old: Structure, new: Structure, places: list[list[int | None]], depth: int
+) -> list[tuple[int, int]]:
     """Pairs of columns, old and new, that carry the same input of layer `depth`."""
     if depth == 0:
         return [(c, c) for c in range(old.in_features + int(old.bias))]

@@ -56,7 +56,9 @@ def read_table(
         bad = 0 if values is None else int((~np.isfinite(values)).sum())
         if bad:
             where = _culprits(names, values) if name == "X" and values is not None else ""
-            raise NotFinite(f"`{name}` holds {bad} NaN or infinite value(s){where}; remove or fill those rows")
+            raise NotFinite(
+                f"`{name}` holds {bad} NaN or infinite value(s){where}; remove or fill those rows"
+            )
     if inputs.shape[1] == 0 or len(inputs) == 0:
         raise InvalidArgument(f"`X` has shape {inputs.shape}; there must be at least one row and one column")
     return Table(inputs, targets, weight), names
