@@ -144,7 +144,9 @@ def test_balmers_formula_is_found_in_the_lines_of_hydrogen():
 
     model = EQLRegressor().fit(data.X, data.y)
 
-    assert model.predict([[40.0]]) == pytest.approx(364.6 * 1600 / 1596, rel=1e-4)  # far outside the data
+    # Far outside the data, where only the right formula is right.
+    far = pd.DataFrame({"n": [40.0]})
+    assert model.predict(far) == pytest.approx(364.6 * 1600 / 1596, rel=1e-4)
 
 
 # --- many columns ---------------------------------------------------------------------------------------

@@ -94,7 +94,9 @@ def fit(
     extrapolation: Annotated[
         str, typer.Option(metavar="DATA", help="Rows outside the training range: measured, never fitted.")
     ] = "",
-    seconds: Annotated[float | None, typer.Option(help="How long to search.", min=0.1, show_default=False)] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="How long to search.", min=0.1, show_default=False)
+    ] = None,
     restarts: Annotated[
         int | None, typer.Option(help="How many networks to start.", min=1, show_default=False)
     ] = None,

@@ -187,6 +187,14 @@ def test_a_constant_within_its_error_of_zero_vanishes():
     assert str(fitted.snapped(errors=[1e-9, 1e-3])) == "0.5003*x"
 
 
+def test_a_constant_does_not_vanish_below_a_fraction_line():
+    fitted = Equation.parse("0.5003/(x + 0.0002*exp(y)) + 1/(0.0002*y)", ["x", "y"])
+
+    snapped = fitted.snapped(errors=[1e-9, 1e-3, 1e-9])
+
+    assert np.isfinite(snapped(np.array([[1.0, 1.0]]))).all()
+
+
 def test_snapping_leaves_the_equation_as_it_was():
     fitted = Equation.parse("0.50000000001*x", ["x"])
 

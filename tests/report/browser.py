@@ -11,7 +11,9 @@ import time
 import pytest
 
 EXECUTABLE = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-needs_browser = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium is installed (Debian: apt install chromium)")
+needs_browser = pytest.mark.skipif(
+    EXECUTABLE is None, reason="no Chromium is installed (Debian: apt install chromium)"
+)
 
 
 class Browser:
@@ -75,7 +77,9 @@ class Browser:
 
     def _note(self, method, params):
         if method == "Runtime.exceptionThrown":
-            self.errors.append(params["exceptionDetails"].get("exception", {}).get("description", "an exception"))
+            self.errors.append(
+                params["exceptionDetails"].get("exception", {}).get("description", "an exception")
+            )
         elif method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
             self.errors.append(str(params["args"]))
         elif method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
@@ -100,7 +104,13 @@ class Browser:
         self.run("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))")
 
     def resize(self, width, height):
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def media(self, medium="", **features):
         values = [{"name": k.replace("_", "-"), "value": v} for k, v in features.items()]

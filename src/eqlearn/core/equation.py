@@ -241,7 +241,7 @@ class Equation:
         if errors is not None and len(errors) != len(self.constants):
             raise InvalidArgument(f"`errors` must hold {len(self.constants)} numbers, got {len(errors)}")
         values = list(self.constants)
-        accepts = self._judge(X, y, rise) if y is not None else lambda _: True
+        accepts = self._judge(X, y, rise) if y is not None else self._has_values
         numbers = [held_constant(h) for h in self._holders]
         for k, value in enumerate(self.constants):
             if abs(magnitude(numbers[k])) > 1000:
@@ -254,6 +254,11 @@ class Equation:
                     break
                 values[k] = value
         return self._replaced(numbers)
+
+    def _has_values(self, constants: list[float]) -> bool:
+        """Whether the formula is defined anywhere with these constants: 1/(a*x) is not, with a = 0."""
+        sample = np.random.default_rng(0).uniform(0.1, 2.0, size=(len(self.variables), 100))
+        return bool(np.isfinite(self._program.evaluate(sample, constants)).any())
 
     def _judge(self, X: Any, y: ArrayLike, rise: float) -> Callable[[list[float]], bool]:
         columns, rows = columns_of(X, self.variables)

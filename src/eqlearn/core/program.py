@@ -136,7 +136,7 @@ def number_value(number: sp.Expr) -> float:
         except OverflowError:
             return math.inf
     if number.is_Atom:
-        return {sp.pi: math.pi, sp.E: math.e}[number]
+        return {sp.pi: math.pi, sp.E: math.e}.get(number, math.nan)
     return float(lower(number, (), exact=True).evaluate(()))
 
 

@@ -188,10 +188,22 @@ def _shortest(node: sp.Expr) -> sp.Expr:
         forms.append(sp.Add(*map(_expanded, terms)))
     if isinstance(node, sp.Add):
         forms.append(sp.factor_terms(node))
-        if not node.has(sp.Float) and node.is_polynomial():
+        if _is_small_polynomial(node):
             forms.append(sp.factor(node))
     forms = [form.func(*form.args) if form.args else form for form in forms]
     return node if all(form == node for form in forms) else min(forms, key=complexity)
+
+
+def _is_small_polynomial(node: sp.Expr) -> bool:
+    """Whether a sum is an exact polynomial that SymPy factors in no time."""
+    exponents = [p.exp for p in node.atoms(sp.Pow)]
+    return (
+        not node.has(sp.Float)
+        and bool(node.is_polynomial())
+        and len(node.args) <= 12
+        and len(node.free_symbols) <= 4
+        and all(e.is_Integer and e <= 6 for e in exponents)
+    )
 
 
 def _expanded(term: sp.Expr) -> sp.Expr:

@@ -38,11 +38,11 @@ def snap_constant(value: float, tolerance: float, *, max_cost: float = math.inf)
         raise NotFinite(f"`value` must be finite, got {value}")
     if not tolerance >= 0:
         raise InvalidArgument(f"`tolerance` must be at least 0, got {tolerance}")
-    if abs(value) <= tolerance:
+    margin = tolerance + 2 * math.ulp(value)
+    if abs(value) <= margin:
         return sp.S.Zero
     if not 1e-6 < abs(value) < 1e15:
         return None  # no number with a denominator up to 24 is there, or every integer is
-    margin = tolerance + 2 * math.ulp(value)
     low, high = abs(value) - margin, abs(value) + margin
     found = [c for root, factor in _KINDS if (c := _nearest_kind(low, high, root, factor)) is not None]
     affordable = [c for c in found if number_cost(c) <= max_cost]

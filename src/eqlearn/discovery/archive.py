@@ -11,7 +11,7 @@ import sympy as sp
 from eqlearn.core.equation import Equation
 from eqlearn.discovery.explore import Outcome
 from eqlearn.discovery.finish import Finisher
-from eqlearn.discovery.least_squares import EXACT, Fit, never
+from eqlearn.discovery.least_squares import Fit, never
 from eqlearn.discovery.select import Candidate, best_description, pareto_front
 
 # An exact formula of at most this many nodes is taken at once; a longer one is given another round.
@@ -45,7 +45,7 @@ class Archive:
             if self._score(fit) < self._leader - 1e-6 and fit.weights <= READABLE:
                 self._leader, gained = self._score(fit), True
                 self._read(outcome.number, fit)
-            elif fit.loss < EXACT:
+            elif fit.exact(self.finisher.training.rows):
                 self._read(outcome.number, fit)
             elif fit.weights <= READABLE:
                 self._unread.append((outcome.number, fit))

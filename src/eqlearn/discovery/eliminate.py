@@ -79,7 +79,7 @@ def _removals(fit: Fit, problem: Problem, singles: int) -> list[Tensor]:
     saliency = (fit.theta[0, :count] * scale).square() / inverse.clamp(min=1e-300)
     order = saliency.argsort()
     sets = [order[i : i + 1] for i in range(min(singles, count))]
-    sets += [order[:n] for n in (2, 3, 4, 6, 8, 12, 16, 24) if n < count]
+    sets += [order[:n] for n in (2, 3, 4, 6, 8, 12, 16, 24, 32) if n < count]
     keeps = torch.ones(len(sets), count, dtype=torch.bool)
     for row, gone in enumerate(sets):
         keeps[row, gone] = False

@@ -74,7 +74,10 @@ def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outc
     scales = [1.0 if i is None else float(i.target.std()) or 1.0 for i in drawn]
     targets = [problem.y if i is None else i.target / s for i, s in zip(drawn, scales, strict=True)]
     seen = Problem(problem.x, torch.stack(targets), problem.weight)
-    population, theta = scene.sparsifier(population, theta, seen, seed=int(rng.integers(2**31)), stop=stop)
+    # What is linear has one optimum, and elimination finds the sparse one from there, given enough rows.
+    if task.level is not None or problem.rows < int(population.counts.max()) + 3:
+        seed = int(rng.integers(2**31))
+        population, theta = scene.sparsifier(population, theta, seen, seed=seed, stop=stop)
     if stop():
         return Outcome(task.number, [], len(starts), 0, {"interrupted": len(starts)})
     theta = population.settle_signs(theta, seen.x)
@@ -82,7 +85,7 @@ def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outc
     theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT * 1e-6, stop=stop)
     fits = _to_target(population, theta, loss, drawn, scales, problem)
     failures = {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
-    exact = sum(fit.loss < EXACT for fit in fits)
+    exact = sum(fit.exact(problem.rows) for fit in fits)
     best = _finalists(fits, problem.rows, scene.finalists)
     best = [f for group in _by_kind(best) for f in eliminate_fits(group, problem, stop=stop)]
     return Outcome(task.number, best, len(starts), exact, {k: v for k, v in failures.items() if v > 0})
@@ -103,7 +106,9 @@ def _linear_starts(scene: Scene) -> Iterator[tuple[Inversion | None, Start]]:
     for inversion in (None, *scene.inversions):
         used = inversion is not None
         allowed = [
-            b for b in ("plain", "log", "products") if features.layers(b) + used <= scene.hidden_layers
+            b
+            for b in ("plain", "log", "products", "powers")
+            if features.layers(b) + used <= scene.hidden_layers
         ]
         banks = {tuple(features.bank(b)) for b in allowed}
         for bank in sorted(banks):

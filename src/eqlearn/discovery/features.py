@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -27,24 +28,27 @@ class Features:
     scales: tuple[float, ...]
     output: float
     logarithms: tuple[int, ...]
-    products: tuple[tuple[int, ...], ...]
+    products: tuple[tuple[int, ...], ...]  # of columns and logarithms, by their places
 
     @staticmethod
-    def of(X: np.ndarray, y: np.ndarray, *, logarithms: bool, products: bool) -> Features:
-        """From `(rows, in)` and `(rows, out)`; logarithms only of columns that are positive throughout."""
+    def of(X: np.ndarray, y: np.ndarray, *, logarithms: bool, degree: int) -> Features:
+        """From `(rows, in)` and `(rows, out)`; logarithms only of columns that are positive throughout,
+        products of up to `degree` columns."""
         sizes = np.abs(X).max(axis=0)
         spread, largest = float(y.std()), float(np.abs(y).max())
         # A target that varies little about a large mean would be all mean in units of its spread.
         output = spread if spread > 1e-3 * largest else largest or 1.0
         positive = tuple(int(i) for i in np.flatnonzero(X.min(axis=0) > 0)) if logarithms else ()
         terms: list[tuple[int, ...]] = []
-        for degree in range(2, 7) if products else ():
-            new = list(combinations_with_replacement(range(X.shape[1]), degree))
-            if X.shape[1] + len(terms) + len(new) > MOST or (degree > 4 and X.shape[1] > 1):
+        for factors in range(2, min(degree, 6 if X.shape[1] == 1 else 4) + 1):
+            new = list(combinations_with_replacement(range(X.shape[1]), factors))
+            if X.shape[1] + len(terms) + len(new) > MOST:
                 break
             terms += new
-        if products and not terms:
+        if degree > 1 and not terms:
             terms = [(i, i) for i in range(min(X.shape[1], MOST))]
+        if X.shape[1] <= 3:  # x·log(y), whose exponential is y to the power x
+            terms += [(i, X.shape[1] + k) for i in range(X.shape[1]) for k in range(len(positive))]
         return Features(tuple(float(s) if s > 0 else 1.0 for s in sizes), output, positive, tuple(terms))
 
     @property
@@ -58,34 +62,35 @@ class Features:
 
     def bank(self, name: str) -> list[int]:
         """Which inputs a bank holds: "plain", "log", "rich" (logarithms and squares), "quadratic" (all products
-        of two) or "products" (of every degree there is)."""
-        columns, logs = len(self.scales), len(self.logarithms)
-        chosen = list(range(columns))
-        if name in ("log", "rich"):
-            chosen += self.logarithm_inputs
-        if name in ("rich", "quadratic", "products"):
-            wanted = {
-                "rich": lambda p: len(p) == 2 and p[0] == p[1],
-                "quadratic": lambda p: len(p) == 2,
-                "products": lambda p: True,
-            }[name]
-            chosen += [columns + logs + i for i, p in enumerate(self.products) if wanted(p)]
-        return chosen
+        of two), "products" (of every degree there is) or "powers" (a column times a logarithm)."""
+        logs = self.logarithm_inputs if name in ("log", "rich", "powers") else ()
+        behind = len(self.scales) + len(self.logarithms)
+        return [*range(len(self.scales)), *logs, *(behind + i for i in self._products_of(name))]
+
+    def _products_of(self, name: str) -> list[int]:
+        columns = len(self.scales)
+        wanted = {
+            "rich": lambda p: len(p) == 2 and p[0] == p[1],
+            "quadratic": lambda p: len(p) == 2 and p[1] < columns,
+            "products": lambda p: p[-1] < columns,
+            "powers": lambda p: p[-1] >= columns,
+        }.get(name, lambda p: False)
+        return [i for i, p in enumerate(self.products) if wanted(p)]
 
     def layers(self, name: str) -> int:
-        """How many hidden layers a bank stands for: products of two need one, longer ones two."""
-        degree = max((len(p) for p in self.products), default=1)
-        return 0 if name in ("plain", "log") else 1 if name != "products" or degree <= 2 else 2
+        """How many hidden layers of squares and products a bank stands for: each can double the degree."""
+        degree = max((len(self.products[i]) for i in self._products_of(name)), default=1)
+        return math.ceil(math.log2(degree))
 
     def tensor(self, X: np.ndarray) -> Tensor:
         """The inputs, feature-major, `(in, rows)`."""
         scaled = (X / np.array(self.scales)).T
-        logs = [np.log(scaled[i]) for i in self.logarithms]
-        products = [np.prod(scaled[list(p)], axis=0) for p in self.products]
-        return torch.as_tensor(np.stack([*scaled, *logs, *products]))
+        inputs = np.stack([*scaled, *(np.log(scaled[i]) for i in self.logarithms)])
+        products = [np.prod(inputs[list(p)], axis=0) for p in self.products]
+        return torch.as_tensor(np.stack([*inputs, *products]))
 
     def symbolic(self, symbols: Sequence[sp.Symbol]) -> list[sp.Expr]:
         """The same inputs as expressions in the user's variables."""
         scaled = [s / sp.Float(f, 17) for s, f in zip(symbols, self.scales, strict=True)]
-        logs = [sp.log(scaled[i]) for i in self.logarithms]
-        return [*scaled, *logs, *(sp.Mul(*(scaled[i] for i in p)) for p in self.products)]
+        inputs = [*scaled, *(sp.log(scaled[i]) for i in self.logarithms)]
+        return [*inputs, *(sp.Mul(*(inputs[i] for i in p)) for p in self.products)]

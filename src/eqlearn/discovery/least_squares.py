@@ -197,8 +197,18 @@ class Fit:
     def network(self) -> EQL:
         return self.population.network(0, self.theta)
 
+    def credible(self, rows: int) -> bool:
+        """Whether the rows outnumber the weights by enough: otherwise anything could be fitted."""
+        return self.weights <= 0.75 * rows
+
+    def exact(self, rows: int) -> bool:
+        """Whether the fit is exact to rounding, and not because there are as many weights as rows."""
+        return self.loss < EXACT and self.credible(rows)
+
     def score(self, rows: int) -> float:
         """Bayes' information criterion with a price for each weight's place; the smaller, the better."""
+        if not self.credible(rows):
+            return math.inf
         return 0.5 * rows * math.log(max(self.loss, EXACT)) + self.weights * math.log(rows)
 
 

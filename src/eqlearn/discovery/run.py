@@ -148,9 +148,8 @@ def discover(
     units = parse_layers(primitives, 1)[0]
     vocabulary = Vocabulary.of([p for p in units if p.name != "pow"])
     names_of = {p.name for p in units}
-    features = Features.of(
-        table.X, table.y, logarithms="pow" in names_of, products=bool(names_of & {"square", "mul", "pow"})
-    )
+    degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
+    features = Features.of(table.X, table.y, logarithms="pow" in names_of, degree=degree)
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
     archive = Archive(Finisher(features, names, training, validation, outside))

@@ -74,8 +74,9 @@ class Level:
 # Simplest first; the search walks down the list and goes round its end again with fresh draws.
 LEVELS = (
     Level(1, 3, 1),
-    Level(1, 2, 0, "rich", skip=True),
+    Level(1, 2, 1, "rich", skip=True),
     Level(2, 3, 1),
+    Level(1, 2, 1, "log"),
     Level(1, 2, 1, "quadratic"),
     Level(2, 2, 1, "log", skip=True),
     Level(1, 2, 0, "products"),

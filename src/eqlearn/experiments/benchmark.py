@@ -78,7 +78,9 @@ class Condition:
         return "-".join(parts)
 
 
-def trials(target: Target, condition: Condition, seeds: Sequence[int], n_jobs: int | None = None) -> Iterator[dict[str, Any]]:
+def trials(
+    target: Target, condition: Condition, seeds: Sequence[int], n_jobs: int | None = None
+) -> Iterator[dict[str, Any]]:
     """One record per seed; every seed started is counted."""
     if condition.preset == "modern":
         for seed in seeds:

@@ -58,7 +58,9 @@ def find_suite(name: str) -> tuple[Problem, ...]:
     return suites()[name]
 
 
-def trials(problem: Problem, seeds: Sequence[int], seconds: float, n_jobs: int | None = None) -> Iterator[dict[str, Any]]:
+def trials(
+    problem: Problem, seeds: Sequence[int], seconds: float, n_jobs: int | None = None
+) -> Iterator[dict[str, Any]]:
     """One record per seed, with default settings; every seed started is counted."""
     for seed in seeds:
         X, y = problem.data(seed)

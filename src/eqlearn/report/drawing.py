@@ -7,7 +7,7 @@ from html import escape
 
 from eqlearn.diagram import Diagram, Edge, Node
 
-COLUMN, ROW, MARGIN = 170, 62, 78
+COLUMN, ROW, MARGIN = 170.0, 62.0, 78.0
 TALLEST = 12
 
 
@@ -23,7 +23,7 @@ def network_svg(graph: Diagram) -> str:
     outputs = ", ".join(n.label for n in graph.nodes if n.kind == "output")
     label = escape(f"Network from {inputs} to {outputs} with {len(graph.edges)} weights")
     return (
-        f'<svg class="network" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'<svg class="network" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
         f'aria-label="{label}">{"".join(lines)}{"".join(nodes)}</svg>'
     )
 

@@ -139,7 +139,7 @@ class Record:
             raise InvalidFile(f"{where} is not of a run that this version of eqlearn reads")
         try:
             return _record(data)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             if isinstance(error, EqlearnError):
                 raise InvalidFile(f"{where} is damaged: {error}") from error
             raise InvalidFile(f"{where} is damaged: {type(error).__name__}: {error}") from error

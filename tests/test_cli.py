@@ -1,0 +1,331 @@
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import types
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from eqlearn.cli import main
+
+COMMANDS = ["fit", "predict", "show", "report"]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """An empty folder to work in, with a small table whose law is found at once."""
+    monkeypatch.chdir(tmp_path)
+    a = np.linspace(1, 4, 12)
+    frame = pd.DataFrame({"a": a, "b": np.cos(7 * a), "y": 2.5 * a})
+    frame.to_csv("line.csv", index=False)
+    return tmp_path
+
+
+@pytest.fixture
+def run(here, capsys):
+    assert main(["fit", "line.csv", "--target", "y", "--restarts", "2", "--out", "run", "--quiet"]) == 0
+    capsys.readouterr()
+    return here / "run"
+
+
+def refused(capsys, *words):
+    """Runs a command that must be refused: code 2, one sentence, nothing on standard output."""
+    code = main(list(words))
+    out, err = capsys.readouterr()
+    assert (code, out) == (2, "")
+    assert err.startswith("eqlearn: ")
+    assert err.count("\n") == 1
+    assert "Traceback" not in err
+    return err
+
+
+def test_fit_prints_the_law_and_says_where_its_report_is(here, capsys):
+    code = main(["fit", "line.csv", "--target", "y", "--restarts", "2"])
+
+    out, err = capsys.readouterr()
+    assert code == 0
+    assert out.startswith("y = ")
+    assert "An exact law was found" in out
+    assert "Report: runs/line/report.html" in err
+    assert (here / "runs" / "line" / "report.html").exists()
+
+
+def test_quiet_prints_nothing_but_the_equation(here, capsys):
+    assert main(["fit", "line.csv", "--target", "y", "--restarts", "2", "--quiet"]) == 0
+
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert out.startswith("y = ")
+    assert err == ""
+
+
+def test_json_is_one_object_that_programs_read(here, capsys):
+    assert main(["fit", "line.csv", "--target", "y", "--restarts", "2", "--json"]) == 0
+
+    out, err = capsys.readouterr()
+    found = json.loads(out)
+    assert found["folder"] == "runs/line"
+    assert found["front"][found["pick"]]["exact"] is True
+    assert err == ""
+
+
+def test_the_data_that_ship_are_searched_without_a_file(here, capsys):
+    assert main(["fit", "--restarts", "40", "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert (found["inputs"], found["targets"], found["data"]["rows_read"]) == (["a"], ["T"], 13)
+
+
+def test_standard_input_is_a_table(here, monkeypatch, capsys):
+    stream = io.BytesIO((here / "line.csv").read_bytes())
+    monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=stream))
+
+    assert main(["fit", "-", "--target", "y", "--restarts", "2", "--quiet"]) == 0
+    assert (here / "runs" / "input").is_dir()
+
+
+def test_columns_are_chosen_by_name(here, capsys):
+    options = ["--target", "y", "--inputs", "a", "--restarts", "2", "--json"]
+
+    assert main(["fit", "line.csv", *options]) == 0
+    assert json.loads(capsys.readouterr().out)["inputs"] == ["a"]
+
+
+def test_several_targets_get_an_equation_each(here, capsys):
+    pd.read_csv("line.csv").assign(z=lambda f: f.a**2).to_csv("two.csv", index=False)
+
+    assert main(["fit", "two.csv", "--target", "y,z", "--ignore", "b", "--restarts", "2", "--quiet"]) == 0
+    assert [line.partition(" = ")[0] for line in capsys.readouterr().out.splitlines()] == ["y", "z"]
+
+
+def test_rows_outside_the_range_are_measured(here, capsys):
+    far = np.linspace(10, 20, 6)
+    pd.DataFrame({"a": far, "b": 0.0, "y": 2.5 * far}).to_csv("far.csv", index=False)
+    options = ["--target", "y", "--extrapolation", "far.csv", "--restarts", "2", "--json"]
+
+    assert main(["fit", "line.csv", *options]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["front"][found["pick"]]["extrapolation_error"] < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nope.csv", "--target", "y"], "there is no file 'nope.csv'"),
+        (["lin.csv", "--target", "y"], "did you mean 'line.csv'?"),
+        (["line.csv"], "name the column to explain"),
+        (["line.csv", "--target", "yy"], "no column 'yy'; did you mean 'y'?"),
+        (["line.csv", "--target", "y", "--ignore", "c"], "no column 'c'"),
+        (
+            ["line.csv", "--target", "y", "--primitives", "sine"],
+            "no primitive named 'sine'; did you mean 'sin'?",
+        ),
+        (["line.csv", "--target", "y", "--penalty", "l7"], "--penalty"),
+        (["line.csv", "--target", "y", "--seconds", "-1"], "--seconds"),
+        (["line.csv", "--target", "y", "--restarts", "0"], "--restarts"),
+        (["line.csv", "--target", "y", "--hidden-layers", "0"], "--hidden-layers"),
+        (["line.csv", "--target", "y", "--resume"], "`--resume` needs `--out`"),
+        (["line.csv", "--target", "y", "--extrapolation", "far.csv"], "there is no file 'far.csv'"),
+        (["line.csv", "--target", "y", "--out", "line.csv"], "is a file; name a folder"),
+        (["line.csv", "--target", "y", "--out", "."], "holds other files"),
+        (["line.csv", "--target", "y", "--frobnicate"], "--frobnicate"),
+    ],
+)
+def test_a_refused_fit_says_why_and_leaves_nothing_behind(here, capsys, words, message):
+    assert message in refused(capsys, "fit", *words)
+    assert [p.name for p in here.iterdir()] == ["line.csv"]
+
+
+def test_an_unknown_command_suggests_the_right_one(capsys):
+    assert "show" in refused(capsys, "shw")
+
+
+def test_a_second_run_gets_a_folder_of_its_own(here, capsys):
+    for _ in range(2):
+        assert main(["fit", "line.csv", "--target", "y", "--restarts", "2", "--quiet"]) == 0
+
+    assert sorted(p.name for p in (here / "runs").iterdir()) == ["line", "line-2"]
+
+
+def test_a_folder_with_a_run_is_not_overwritten(run, capsys):
+    words = ["fit", "line.csv", "--target", "y", "--restarts", "2", "--out", "run"]
+
+    assert "holds a run already" in refused(capsys, *words)
+
+
+def test_resume_goes_on_with_the_run_that_is_there(run, capsys):
+    before = json.loads((run / "run.json").read_text())
+
+    words = ["fit", "line.csv", "--target", "y", "--restarts", "2", "--out", "run", "--resume", "--json"]
+    assert main(words) == 0
+
+    after = json.loads(capsys.readouterr().out)
+    assert (after["front"], after["restarts"]) == (before["front"], before["restarts"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--seed", "1"], "`seed`=0, not 1"),
+        (["--inputs", "a"], "other data"),
+        (["--penalty", "l0"], "`penalty`"),
+    ],
+)
+def test_resume_refuses_another_search(run, capsys, change, message):
+    words = ["fit", "line.csv", "--target", "y", "--restarts", "2", "--out", "run", "--resume", *change]
+
+    assert message in refused(capsys, *words)
+
+
+def test_show_gives_the_run_in_words(run, capsys):
+    assert main(["show", "run"]) == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith("y = ")
+    assert "An exact law was found" in out
+
+
+@pytest.mark.parametrize(
+    ("language", "part"),
+    [("latex", "a"), ("python", "def equation("), ("torch", "equation.torch()"), ("c", "double equation(")],
+)
+def test_show_gives_the_equation_in_other_languages(run, capsys, language, part):
+    assert main(["show", "run", "--as", language]) == 0
+    assert part in capsys.readouterr().out
+
+
+def test_the_shown_python_computes_the_equation(run, capsys):
+    main(["show", "run", "--as", "python"])
+    space = {}
+    exec(capsys.readouterr().out, space)
+
+    np.testing.assert_allclose(space["equation"](np.array([2.0]), np.array([1.0])), [5.0], rtol=1e-12)
+
+
+def test_the_shown_torch_computes_the_equation(run, capsys):
+    import torch
+
+    main(["show", "run", "--as", "torch"])
+    space = {}
+    exec(capsys.readouterr().out, space)
+
+    value = space["module"](torch.tensor([[2.0, 1.0]], dtype=torch.float64))
+    torch.testing.assert_close(value, torch.tensor([[5.0]], dtype=torch.float64), rtol=1e-12, atol=0)
+
+
+def test_show_as_json_is_the_whole_run(run, capsys):
+    assert main(["show", "run", "--as", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["targets"] == ["y"]
+
+
+def test_predict_prints_the_targets_column(run, capsys):
+    assert main(["predict", "run", "line.csv"]) == 0
+
+    written = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    np.testing.assert_allclose(written["y"], pd.read_csv("line.csv")["y"], rtol=1e-9)
+
+
+def test_predict_writes_a_file_when_asked(run, capsys):
+    assert main(["predict", "run", "line.csv", "--out", "predicted.csv"]) == 0
+
+    assert len(pd.read_csv("predicted.csv")) == 12
+    assert capsys.readouterr().out == ""
+
+
+def test_report_makes_the_page_anew(run, capsys):
+    (run / "report.html").unlink()
+
+    assert main(["report", "run"]) == 0
+
+    assert capsys.readouterr().out == "run/report.html\n"
+    assert (run / "report.html").exists()
+
+
+@pytest.mark.parametrize("command", ["show", "report"])
+@pytest.mark.parametrize(("folder", "message"), [("none", "no run folder"), (".", "no run.json")])
+def test_a_folder_that_is_no_run_is_refused(here, capsys, command, folder, message):
+    assert message in refused(capsys, command, folder)
+
+
+def test_predict_refuses_an_equation_that_is_not_there(run, capsys):
+    assert "there is no equation 99" in refused(capsys, "predict", "run", "line.csv", "--index", "99")
+
+
+def test_hostile_column_names_do_nothing_anywhere(here, capsys):
+    name = "a</script><script>alert(1)</script>\x1b[2J`$(touch owned)`"
+    frame = pd.read_csv("line.csv").drop(columns="b").rename(columns={"a": name})
+    frame.to_csv("hostile.csv", index=False)
+
+    assert main(["fit", "hostile.csv", "--target", "y", "--restarts", "2", "--out", "run"]) == 0
+    for language in ("text", "latex", "python", "torch", "c", "json"):
+        assert main(["show", "run", "--as", language]) == 0
+
+    out, err = capsys.readouterr()
+    assert "\x1b[2J" not in out + err
+    assert "<script>alert" not in (here / "run" / "report.html").read_text()
+    assert "\x1b" not in (here / "run" / "log.txt").read_text()
+    assert not (here / "owned").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_with_an_example(command, capsys):
+    assert main([command, "--help"]) == 0
+    assert f"Example: eqlearn {command}" in " ".join(capsys.readouterr().out.split())
+
+
+def test_the_version_is_printed(capsys):
+    import eqlearn
+
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.strip() == eqlearn.__version__
+
+
+def test_help_loads_nothing_slow():
+    heavy = "{'torch', 'sympy', 'numpy', 'pandas', 'sklearn', 'scipy', 'matplotlib', 'joblib'}"
+    code = f"import sys; from eqlearn.cli import main; main(['fit', '--help']); assert not {heavy} & set(sys.modules)"
+
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_completion_offers_the_commands():
+    environment = {
+        **os.environ,
+        "_EQLEARN_COMPLETE": "complete_bash",
+        "COMP_WORDS": "eqlearn ",
+        "COMP_CWORD": "1",
+    }
+
+    done = subprocess.run(
+        [sys.executable, "-m", "eqlearn.cli"], env=environment, capture_output=True, text=True, check=False
+    )
+
+    assert set(COMMANDS) <= set(done.stdout.split())
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_search_still_saves_and_prints_the_best(here, sent):
+    rng = np.random.default_rng(0)
+    a = rng.uniform(1, 3, 40)
+    pd.DataFrame({"a": a, "y": np.sin(3 * a) + 0.2 * rng.normal(size=40)}).to_csv("noisy.csv", index=False)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "eqlearn.cli", "fit", "noisy.csv", "--target", "y", "--out", "run"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    end = time.monotonic() + 120
+    while not (here / "run" / "rounds").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+
+    process.send_signal(sent)
+    out, err = process.communicate(timeout=120)
+
+    assert process.returncode == 0
+    assert out.startswith("y = ")
+    assert "interrupted" in err
+    assert json.loads((here / "run" / "run.json").read_text())["ended"] == "interrupted"
+    assert "Traceback" not in err
