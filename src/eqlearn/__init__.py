@@ -27,7 +27,7 @@ _HOMES = {
     "eqlearn.estimator": ("EQLRegressor",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
-__all__ = ["__version__", *sorted(_HOME_OF)]  # noqa: PLE0604
+__all__ = ["__version__", *sorted(_HOME_OF)]
 
 if TYPE_CHECKING:
     from eqlearn.core.equation import Equation as Equation

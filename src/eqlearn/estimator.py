@@ -19,7 +19,6 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.primitives import PrimitivesLike, format_set, parse_layers
-from eqlearn.discovery.features import Features
 from eqlearn.discovery.run import SCIENCE, Found, Settings, discover
 from eqlearn.discovery.select import Candidate, Rule
 from eqlearn.discovery.table import Table, read_table
@@ -235,9 +234,6 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         if data.rows > _DRAWN_ROWS:
             rows = np.sort(np.random.default_rng(0).choice(data.rows, _DRAWN_ROWS, replace=False))
         self._drawn = data.take(rows)
-        preset = _find_settings(self.settings, self.penalty)[1]
-        units = () if preset is not None else parse_layers(self.primitives or SCIENCE, 1)[0]
-        self._network_inputs = _input_names(data, founds[0].variables, {unit.name for unit in units})
 
     def _founds(self) -> tuple[Found, ...]:
         check_is_fitted(self)
@@ -302,7 +298,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         place = group.index(output)
         picture = Picture(
             front=founds[which].front, best=best, true=true, predicted=best.equations[place](X),
-            inputs=self._network_inputs, outputs=[self.target_names_[k] for k in group], output=place,
+            inputs=_input_names(best, founds[which].variables),
+            outputs=[self.target_names_[k] for k in group], output=place,
         )  # fmt: skip
         return draw(picture, kind, new_figure(kind))
 
@@ -354,13 +351,11 @@ def _target_names(y: Any) -> list[str]:
     return [str(name)] if name is not None and np.ndim(y) == 1 else []
 
 
-def _input_names(data: Table, variables: Sequence[str], primitives: set[str]) -> list[str]:
-    """What a found network sees: the columns, logarithms of positive ones, products."""
-    features = Features.of(
-        data.X, data.y, logarithms="pow" in primitives, products=bool(primitives & {"square", "mul", "pow"})
-    )
-    logs = [f"log {variables[i]}" for i in features.logarithms]
-    return [*variables, *logs, *("·".join(variables[i] for i in p) for p in features.products)]
+def _input_names(candidate: Candidate, variables: Sequence[str]) -> list[str]:
+    """What the network sees: the columns first, then logarithms and products of them."""
+    count = 0 if candidate.network is None else candidate.network.in_features
+    known = list(getattr(candidate, "inputs", variables))
+    return [*known, *(f"input {k + 1}" for k in range(len(known), count))][:count]
 
 
 def _noise(equation: Equation, data: Table, output: int) -> float:

@@ -39,7 +39,7 @@ def search_by_gradient(
     began = time.time()
     rule = find_rule(select)
     table, names = read_table(X, y, None, variables)
-    features = Features.of(table.X, table.y, logarithms=False, products=False)
+    features = Features.of(table.X, table.y, logarithms=False, degree=1)
     training, validation = split_rows(table, 0.2, 60, seed)
     outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
     finisher = Finisher(features, names, training, validation, outside)
@@ -63,6 +63,7 @@ def search_by_gradient(
         best=rule(front), front=front, restarts=restarts, rounds=1,
         exact_restarts=sum(c.exact for c in candidates), failures={k: n for k, n in failures.items() if n},
         seconds=time.time() - began, ended="out of restarts", variables=names,
+        inputs=features.names(names),
     )  # fmt: skip
 
 

@@ -217,7 +217,7 @@ def test_a_soup_of_tokens_is_read_or_refused(pieces):
     assert isinstance(expr, sp.Expr)
 
 
-@settings(max_examples=200, deadline=5000)
+@settings(max_examples=100, deadline=5000)
 @given(st.text(max_size=60))
 def test_any_text_is_read_or_refused(text):
     try:

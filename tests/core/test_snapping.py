@@ -195,6 +195,12 @@ def test_a_constant_does_not_vanish_below_a_fraction_line():
     assert np.isfinite(snapped(np.array([[1.0, 1.0]]))).all()
 
 
+def test_a_formula_with_a_distant_domain_is_snapped_too():
+    fitted = Equation.parse("0.50000000001*log(x - 1000)", ["x"])
+
+    assert fitted.snapped() == Equation.parse("log(x - 1000)/2", ["x"])
+
+
 def test_snapping_leaves_the_equation_as_it_was():
     fitted = Equation.parse("0.50000000001*x", ["x"])
 

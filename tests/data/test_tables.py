@@ -87,6 +87,12 @@ def test_awkward_names_survive(write):
     assert read_measurements(write(frame.to_csv(index=False)), ["lambda"]).inputs == tuple(names[:3])
 
 
+def test_a_name_on_two_lines_is_one_name(write):
+    path = write('"length\n(mm)",y\n' + "".join(f"{i},{i * i + 1}\n" for i in range(6)))
+
+    assert read_measurements(path, ["y"]).inputs == ("length (mm)",)
+
+
 def test_inputs_and_ignored_columns_choose_the_same_table(write):
     path = write(FRAME.to_csv(index=False))
 
@@ -116,6 +122,8 @@ def test_several_targets_stand_side_by_side(write):
         ("a,y\n1,2\n3,4\n", InvalidArgument, ["2 rows", "at least 5"]),
         ("a,,y\n1,2,3\n", InvalidFile, ["no name for column 2"]),
         ("a,a,y\n1,2,3\n", InvalidFile, ["several columns named 'a'", "rename"]),
+        ("a\x1b[2J,y\n1,2\n", InvalidFile, ["control character", "rename it"]),
+        ("\u202ea,y\n1,2\n", InvalidFile, ["control character"]),
         ("1,2\n3,4\n5,6\n", InvalidFile, ["first line", "must name the columns"]),
         ("a,y\n" + "1,2\n" * 5 + "oops,3\n", InvalidFile, ["line 7", "'a'", "'oops'", "`ignore`"]),
         ("a,y\n\n" + "1,2\n" * 5 + "\n3,1_000\n", InvalidFile, ["line 9", "'y'", "'1_000'"]),

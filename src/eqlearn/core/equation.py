@@ -241,7 +241,7 @@ class Equation:
         if errors is not None and len(errors) != len(self.constants):
             raise InvalidArgument(f"`errors` must hold {len(self.constants)} numbers, got {len(errors)}")
         values = list(self.constants)
-        accepts = self._judge(X, y, rise) if y is not None else self._has_values
+        accepts = self._judge(X, y, rise) if y is not None else self._keeps_values
         numbers = [held_constant(h) for h in self._holders]
         for k, value in enumerate(self.constants):
             if abs(magnitude(numbers[k])) > 1000:
@@ -255,10 +255,11 @@ class Equation:
                 values[k] = value
         return self._replaced(numbers)
 
-    def _has_values(self, constants: list[float]) -> bool:
-        """Whether the formula is defined anywhere with these constants: 1/(a*x) is not, with a = 0."""
+    def _keeps_values(self, constants: list[float]) -> bool:
+        """Whether the formula still has values with these constants: 1/(a*x) has none with a = 0."""
         sample = np.random.default_rng(0).uniform(0.1, 2.0, size=(len(self.variables), 100))
-        return bool(np.isfinite(self._program.evaluate(sample, constants)).any())
+        before, after = (np.isfinite(self._program.evaluate(sample, c)).any() for c in (None, constants))
+        return bool(after or not before)
 
     def _judge(self, X: Any, y: ArrayLike, rise: float) -> Callable[[list[float]], bool]:
         columns, rows = columns_of(X, self.variables)

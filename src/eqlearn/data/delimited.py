@@ -51,7 +51,7 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
         layout = _layout(handle.readline(), handle.readline(), file.suffix)
     with opened() as handle:
         records = layout.records(handle)
-        header = [field.strip() for field in next(records, [])]
+        header = [" ".join(field.split()) for field in next(records, [])]
         first: list[str] = next((record for record in records if record), [])
         line = records.line_num
     if not any(header):

@@ -6,6 +6,7 @@ import gzip
 import shutil
 import sys
 import tempfile
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ from eqlearn.data.source import Source, in_one_sentence
 from eqlearn.errors import InvalidArgument, InvalidFile
 
 STANDARD_INPUT = "the standard input"
+# Characters that make what follows run from right to left, or seem to.
+_BACKWARDS = "\u202a\u202b\u202d\u202e\u2066\u2067\u2068"
 
 
 @contextmanager
@@ -36,10 +39,19 @@ def open_source(path: str | Path) -> Iterator[Source]:
             _check_file(file, name)
         with in_one_sentence(name):
             source = _recognise(file, name, Path(folder))
-        twice = sorted({c for c in source.columns if source.columns.count(c) > 1})
-        if twice:
-            raise InvalidFile(f"{name} has several columns named {twice[0]!r}; rename them")
+        _check_names(source)
         yield source
+
+
+def _check_names(source: Source) -> None:
+    """Refuses names that are there twice, and what a terminal would obey or a reader not see."""
+    for column in source.columns:
+        if source.columns.count(column) > 1:
+            raise InvalidFile(f"{source.name} has several columns named {column!r}; rename them")
+        if any(unicodedata.category(c) == "Cc" or c in _BACKWARDS for c in column):
+            raise InvalidFile(
+                f"{source.name} has a control character in the column name {column!r}; rename it"
+            )
 
 
 def _check_file(file: Path, name: str) -> None:

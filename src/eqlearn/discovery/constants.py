@@ -42,7 +42,9 @@ class Parametric:
         """Values `(rows,)` and slopes `(rows, constants)` at columns `(in, rows)`."""
         rows = columns.shape[1]
         leaves = [torch.full((rows,), float(c), dtype=torch.float64, requires_grad=True) for c in constants]
-        value = torch.as_tensor(self.program.run(TORCH, columns, leaves), dtype=torch.float64).expand(rows)
+        value = torch.as_tensor(self.program.run(TORCH, list(columns), leaves), dtype=torch.float64).expand(
+            rows
+        )
         if not leaves:
             return value.numpy(), np.empty((rows, 0))
         # Rows do not meet, so the slope of the sum is every row's own slope.

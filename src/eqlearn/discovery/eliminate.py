@@ -21,7 +21,6 @@ from eqlearn.discovery.least_squares import (
     take,
 )
 from eqlearn.discovery.polish import fit_of, network_of, problem_of
-from eqlearn.discovery.population import Population
 
 
 def eliminate_fits(

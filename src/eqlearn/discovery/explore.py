@@ -19,9 +19,9 @@ from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Start, Waves, grown_start, linear_start, random_start
 from eqlearn.discovery.structures import Level, Vocabulary
 
-
 # Networks of more weights than this are large.
 LARGE = 25
+BANKS = ("plain", "log", "quadratic", "products", "powers")
 
 
 @dataclass(frozen=True)
@@ -105,19 +105,15 @@ def _linear_starts(scene: Scene) -> Iterator[tuple[Inversion | None, Start]]:
     features, shape = scene.features, (scene.features.count, scene.problem.y.shape[0])
     for inversion in (None, *scene.inversions):
         used = inversion is not None
-        allowed = [
-            b
-            for b in ("plain", "log", "products", "powers")
-            if features.layers(b) + used <= scene.hidden_layers
-        ]
+        allowed = [b for b in BANKS if features.layers(b) + used <= scene.hidden_layers]
         banks = {tuple(features.bank(b)) for b in allowed}
         for bank in sorted(banks):
             yield inversion, linear_start(*shape, bank, scene.vocabulary.identity)
 
 
 def _inversion(level: Level, scene: Scene, rng: np.random.Generator) -> Inversion | None:
-    """Half of the members (more where logarithms are seen) get the target through an inverted last unit, where
-    depth and signs allow it; the first inversion as often as all the others."""
+    """Half of the members (more where logarithms are seen) get the target through an inverted last unit,
+    where depth and signs allow it; the first inversion as often as all the others."""
     depth = level.depth + scene.features.layers(level.bank)
     plain = 0.25 if level.bank in ("log", "rich") else 0.5
     if not scene.inversions or depth >= scene.hidden_layers or rng.random() < plain:

@@ -61,8 +61,8 @@ class Features:
         return range(len(self.scales), len(self.scales) + len(self.logarithms))
 
     def bank(self, name: str) -> list[int]:
-        """Which inputs a bank holds: "plain", "log", "rich" (logarithms and squares), "quadratic" (all products
-        of two), "products" (of every degree there is) or "powers" (a column times a logarithm)."""
+        """Which inputs a bank holds: "plain", "log", "rich" (logarithms and squares), "quadratic" (all
+        products of two), "products" (of every degree there is) or "powers" (a column times a logarithm)."""
         logs = self.logarithm_inputs if name in ("log", "rich", "powers") else ()
         behind = len(self.scales) + len(self.logarithms)
         return [*range(len(self.scales)), *logs, *(behind + i for i in self._products_of(name))]
@@ -88,6 +88,11 @@ class Features:
         inputs = np.stack([*scaled, *(np.log(scaled[i]) for i in self.logarithms)])
         products = [np.prod(inputs[list(p)], axis=0) for p in self.products]
         return torch.as_tensor(np.stack([*inputs, *products]))
+
+    def names(self, variables: Sequence[str]) -> tuple[str, ...]:
+        """The inputs by name, as a drawing of a network shows them."""
+        inputs = [*variables, *(f"log {variables[i]}" for i in self.logarithms)]
+        return (*inputs, *("·".join(inputs[i] for i in p) for p in self.products))
 
     def symbolic(self, symbols: Sequence[sp.Symbol]) -> list[sp.Expr]:
         """The same inputs as expressions in the user's variables."""

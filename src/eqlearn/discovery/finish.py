@@ -15,8 +15,8 @@ from eqlearn.core.expressions import real_symbol
 from eqlearn.core.network import EQL
 from eqlearn.core.snapping import number_cost, snap_constant
 from eqlearn.discovery.constants import ConstantFit, Parametric
-from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.features import Features
+from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.select import EXACT_ERROR, Candidate, Constant, constant_cost, description_length
 from eqlearn.discovery.table import Table
 

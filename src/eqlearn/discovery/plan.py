@@ -11,7 +11,6 @@ from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.structures import Level
 from eqlearn.errors import InvalidArgument
 
-
 # Multiplications that one step of a round may take.
 STEP = 2e8
 
@@ -52,7 +51,7 @@ class Menu:
         return 1 if number < 4 else 2 if number < 12 else 4
 
     def round(self, number: int, parents: Sequence[Fit]) -> Round:
-        """Round 0 is linear; then the courses in turn, every third round growing from the best found so far."""
+        """Round 0 is linear; then the courses in turn, every third round growing from the best so far."""
         if number == 0:
             return Round(number, None, 0, self.seed)
         courses = self.courses
@@ -65,7 +64,7 @@ class Menu:
         return Round(number, level, self.members(level), self.seed)
 
     def members(self, level: Level) -> int:
-        """As many networks as keep a step of least squares affordable: fewer rows or weights, more networks."""
+        """As many networks as keep a step of least squares affordable."""
         inputs = len(self.features.bank(level.bank)) + 1
         rows_of_map = level.units + 1 + 2 * level.binaries
         weights = rows_of_map * (inputs + (level.depth - 1) * (rows_of_map + inputs * level.skip))

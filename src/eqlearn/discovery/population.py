@@ -95,10 +95,10 @@ class Population:
         self.places = torch.full(shape, sum(sizes))  # padding points behind the end
         self.outs = torch.full(shape, sum(self.heights))
         self.ins = torch.zeros(shape, dtype=torch.int64)
-        for i, (places, outs, ins) in enumerate(where):
-            self.places[i, : len(places)] = places
-            self.outs[i, : len(places)] = outs
-            self.ins[i, : len(places)] = ins
+        for i, (place, row, column) in enumerate(where):
+            self.places[i, : len(place)] = place
+            self.outs[i, : len(place)] = row
+            self.ins[i, : len(place)] = column
         member = torch.arange(self.members)[:, None]
         self.outs += member * (sum(self.heights) + 1)
         self.ins += member * sum(self.widths)
@@ -136,7 +136,9 @@ class Population:
     ) -> tuple[Tensor, list[Tensor], list[Tensor]]:
         shared = x.expand(self.members, *x.shape)
         ones = x.new_ones(self.members, 1, x.shape[-1])
-        h, seen, slopes_at = shared, [], []
+        h = shared
+        seen: list[Tensor] = []
+        slopes_at: list[Tensor] = []
         for level in range(self.depth + 1):
             parts = [h]
             if self.skip and level > 0:

@@ -1,4 +1,4 @@
-"""The search itself: rounds of small networks, simplest first, until an exact fit, no progress, or the budget."""
+"""The search itself: rounds of small networks, simplest first, until an exact fit or the budget's end."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 class Settings:
     """How hard and how wide the search looks; the defaults serve all problems.
 
-    `members` is the most networks solved together in a round. `rows` is how many rows the search itself sees (all
-    rows serve the last fit). `validation` is the fraction held out when there are at least `enough_rows`.
-    `patience` is how many rounds without a better description end a search in noisy data.
+    `members` is the most networks solved together in a round. `rows` is how many rows the search itself
+    sees (all rows serve the last fit). `validation` is the fraction held out when there are at least
+    `enough_rows`. `patience` is how many rounds without a better score end a search in noisy data.
     """
 
     members: int = 24
@@ -50,6 +50,9 @@ class Settings:
     levels: tuple[Level, ...] = LEVELS
     half: Half = field(default_factory=Half)
     l0: HardConcreteL0 = field(default_factory=HardConcreteL0)
+
+
+DEFAULTS = Settings()
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,7 @@ class Found:
     seconds: float
     ended: str
     variables: tuple[str, ...]
+    inputs: tuple[str, ...]  # what a candidate's network sees, by name
 
     @property
     def exact(self) -> bool:
@@ -120,7 +124,7 @@ def discover(
     extrapolation: tuple[Any, Any] | None = None,
     select: str | Rule = "description",
     n_jobs: int | None = None,
-    settings: Settings = Settings(),
+    settings: Settings = DEFAULTS,
     progress: Callable[[Progress], None] | None = None,
     journal: Journal | None = None,
 ) -> Found:
@@ -157,7 +161,7 @@ def discover(
     weight = None if seen.weight is None else torch.as_tensor(seen.weight)
     problem = Problem(features.tensor(seen.X), torch.as_tensor(seen.y.T / features.output), weight)
     scene = Scene(
-        problem, features, vocabulary, Waves.of(problem.x.numpy()),
+        problem, features, vocabulary, Waves.of(problem.x[: table.X.shape[1]].numpy()),
         tuple(inversions(vocabulary.unary, problem.y)),
         settings.half if penalty == "half" else settings.l0, hidden_layers, settings.finalists,
     )  # fmt: skip
@@ -184,6 +188,7 @@ def discover(
     return Found(
         best=rule(front), front=front, restarts=started, rounds=rounds, exact_restarts=exact,
         failures=dict(failures), seconds=time.time() - began, ended=ended, variables=names,
+        inputs=features.names(names),
     )  # fmt: skip
 
 

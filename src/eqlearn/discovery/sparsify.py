@@ -57,7 +57,8 @@ class Half:
         t = step / max(1, self.steps - 1)
         (high, low), (wide, narrow) = self.penalty, self.width
         strength, width = high * (low / high) ** t, wide * (narrow / wide) ** t
-        return strength / (theta.square() + width**2) ** 0.75
+        coefficient: Tensor = strength / (theta.square() + width**2) ** 0.75
+        return coefficient
 
 
 @dataclass(frozen=True)
@@ -122,4 +123,5 @@ class HardConcreteL0:
 def _clipped(gradient: Tensor) -> Tensor:
     """Each member's gradient, at most of length 1; a member without a finite gradient stands still."""
     gradient = torch.where(torch.isfinite(gradient).all(dim=1, keepdim=True), gradient, 0.0)
-    return gradient / gradient.norm(dim=1, keepdim=True).clamp(min=1.0)
+    length: Tensor = gradient.norm(dim=1, keepdim=True)
+    return gradient / length.clamp(min=1.0)

@@ -115,11 +115,11 @@ def random_start(
         rate = angular_frequency(primitive)
         if rate is not None and rng.random() < 0.7:
             column, frequency = spectrum.draw(rng)
-            row = rng.normal(size=weights[0].shape[1]) * 0.02
-            row[column] = frequency / rate
+            wave = rng.normal(size=masks[0].shape[1]) * 0.02 * masks[0][rows_[0]].numpy()
+            wave[column] = frequency / rate
             if structure.bias:
-                row[-1] = rng.uniform(-np.pi, np.pi) / rate
-            weights[0][rows_[0]] = torch.as_tensor(row)
+                wave[-1] = rng.uniform(-np.pi, np.pi) / rate
+            weights[0][rows_[0]] = torch.as_tensor(wave)
     return Start(structure, weights)
 
 
@@ -141,7 +141,7 @@ def grown_start(
     spectrum: Spectrum,
     rng: np.random.Generator,
 ) -> Start:
-    """The parent's units, with its weights a little moved, beside fresh random units that also see `inputs`."""
+    """The parent's units, with its weights a little moved, beside fresh units that also see `inputs`."""
     old = parent.population.structures[0]
     old_weights = parent.population.weights(0, parent.theta)
     level = replace(level, depth=len(old.layers), skip=old.skip)

@@ -77,7 +77,7 @@ def _matrix(name: str, values: Any) -> np.ndarray:
 
 
 def _culprits(names: Sequence[str], values: np.ndarray) -> str:
-    bad = [names[i] for i in np.flatnonzero((~np.isfinite(values)).any(axis=0))]
+    bad = [names[int(i)] for i in np.flatnonzero((~np.isfinite(values)).any(axis=0))]
     return f" in column(s) {', '.join(repr(n) for n in bad[:5])}"
 
 

@@ -34,7 +34,7 @@ class Target:
 
     @property
     def box(self) -> dict[str, tuple[float, float]]:
-        return {name: (-1.0, 1.0) for name in self.variables}
+        return dict.fromkeys(self.variables, (-1.0, 1.0))
 
     def data(self, seed: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
         """Fresh data for a seed: uniform on [-1, 1], noise as a fraction of the target's spread."""

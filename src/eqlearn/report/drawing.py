@@ -23,8 +23,8 @@ def network_svg(graph: Diagram) -> str:
     outputs = ", ".join(n.label for n in graph.nodes if n.kind == "output")
     label = escape(f"Network from {inputs} to {outputs} with {len(graph.edges)} weights")
     return (
-        f'<svg class="network" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" role="img" '
-        f'aria-label="{label}">{"".join(lines)}{"".join(nodes)}</svg>'
+        f'<svg class="network" viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
+        f'role="img" aria-label="{label}">{"".join(lines)}{"".join(nodes)}</svg>'
     )
 
 

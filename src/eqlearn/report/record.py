@@ -88,7 +88,6 @@ class Record:
         steps: Sequence[Step],
         settings: Mapping[str, Any],
         environment: Mapping[str, Any],
-        network_inputs: Sequence[str],
     ) -> Record:
         """The record of a search that has just ended."""
         return Record(
@@ -97,7 +96,7 @@ class Record:
             noise=tuple(leftover(e, data.X, data.y[:, k]) for k, e in enumerate(found.best.equations)),
             restarts=found.restarts, rounds=found.rounds, seconds=found.seconds, ended=found.ended,
             exact_restarts=found.exact_restarts, failures=found.failures, history=tuple(steps),
-            network_inputs=tuple(network_inputs),
+            network_inputs=found.inputs,
             data={
                 "name": data.name, "rows": len(data.X), "rows_read": data.rows_read,
                 "rows_dropped": data.rows_dropped, "fingerprint": data.fingerprint,

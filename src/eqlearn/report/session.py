@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -11,8 +11,7 @@ import numpy as np
 
 from eqlearn.core.primitives import parse_set
 from eqlearn.data.tables import Measurements
-from eqlearn.discovery.features import Features
-from eqlearn.discovery.run import SCIENCE, Found, Progress, Settings, discover
+from eqlearn.discovery.run import SCIENCE, Progress, Settings, discover
 from eqlearn.discovery.table import Table, split_rows
 from eqlearn.errors import EqlearnError, InvalidArgument
 from eqlearn.report.environment import environment
@@ -76,9 +75,7 @@ def search(
             variables=data.inputs, extrapolation=extrapolation, select=plan.select, n_jobs=plan.jobs,
             progress=report, journal=FileJournal(folder.path / ROUNDS), settings=settings,
         )  # fmt: skip
-        record = Record.of(
-            found, data, steps, asdict(plan), environment(), _network_inputs(found, data, plan)
-        )
+        record = Record.of(found, data, steps, asdict(plan), environment())
         sample = Sample.of(data.X, data.y, _held_out(data, settings, plan.seed), extrapolation)
         folder.write_results(record, sample)
         folder.write_text(REPORT, page(record, sample, record.best.network))
@@ -142,15 +139,3 @@ def _held_out(data: Measurements, settings: Settings, seed: int) -> np.ndarray:
     held_out = np.ones(len(data.X), dtype=bool)
     held_out[kept.X[:, 0]] = False
     return held_out
-
-
-def _network_inputs(found: Found, data: Measurements, plan: Plan) -> Sequence[str]:
-    """What the chosen network's inputs are, in the order in which `Features` has them."""
-    if found.best.network is None:
-        return ()
-    units = {unit.name for unit in parse_set(plan.primitives)}
-    features = Features.of(
-        data.X, data.y, logarithms="pow" in units, products=bool(units & {"square", "mul", "pow"})
-    )
-    logs = [f"log {data.inputs[i]}" for i in features.logarithms]
-    return [*data.inputs, *logs, *("·".join(data.inputs[i] for i in p) for p in features.products)]
