@@ -292,6 +292,14 @@ def test_separate_searches_are_those_of_each_target_alone(fitted):
     assert model.equation_[1] == fitted.equation_
 
 
+def test_one_target_is_found_alike_alone_and_shared(fitted):
+    X = table()
+
+    model = quick(multi_output="separate").fit(X, law(X))
+
+    assert model.found_.best == fitted.found_.best
+
+
 def test_a_target_of_one_column_gives_predictions_of_one_column():
     X = table()
 

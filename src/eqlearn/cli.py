@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json as plain_json
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -196,7 +197,7 @@ def _print_found(record: Record, folder: Path, quiet: bool, json: bool) -> None:
     elif quiet:
         typer.echo(equations_text(record))
     else:
-        typer.echo(summary(record))
+        typer.echo(summary(record, _width()))
         if record.ended == "interrupted":
             typer.echo("\nThe search was interrupted; this is the best it had found.", err=True)
         typer.echo(f"\nReport: {folder / REPORT}", err=True)
@@ -246,7 +247,7 @@ def show(
         typer.echo(_json(record, run))
         return
     if language is Language.text:
-        typer.echo(summary(record) if index is None else equations_text(record, index))
+        typer.echo(summary(record, _width()) if index is None else equations_text(record, index))
         return
     for equation in record.candidate(index).equations:
         text = torch_source(equation) if language is Language.torch else getattr(equation, language.value)()
@@ -272,6 +273,10 @@ def report(
         import webbrowser
 
         webbrowser.open(page.resolve().as_uri())
+
+
+def _width() -> int:
+    return max(60, shutil.get_terminal_size((100, 24)).columns)
 
 
 def _names(text: str) -> list[str]:

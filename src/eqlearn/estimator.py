@@ -97,7 +97,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     ) -> EQLRegressor:
         """Searches for the equation.
 
-        `extrapolation` holds data `(X, y)` outside the training range, measured but never fitted.
+        `sample_weight` says how much each row matters; whole numbers count equal rows. `extrapolation` holds
+        data `(X, y)` outside the training range, measured but never fitted.
         """
         if self.multi_output not in ("shared", "separate"):
             raise UnknownName(f"`multi_output` must be 'shared' or 'separate', got {self.multi_output!r}")
@@ -115,7 +116,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         self._groups = [list(range(count))] if self.multi_output == "shared" else [[k] for k in range(count)]
         far = None if extrapolation is None else self._read_far(*extrapolation)
         founds = self._search_all(data, far)
-        self.found_: Found | tuple[Found, ...] = founds[0] if self.multi_output == "shared" else founds
+        self.found_: Found | tuple[Found, ...] = founds[0] if len(founds) == 1 else founds
         self._describe(data)
         return self
 

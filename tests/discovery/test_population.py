@@ -7,6 +7,7 @@ import torch
 from eqlearn.core.network import EQL
 from eqlearn.core.primitives import PAPER, parse_set
 from eqlearn.core.sparse import prune_
+from eqlearn.discovery.features import Features
 from eqlearn.discovery.population import Population
 from eqlearn.discovery.starts import Waves, random_start
 from eqlearn.discovery.structures import LEVELS, Vocabulary
@@ -94,7 +95,8 @@ def test_periodic_units_start_at_the_frequency_of_the_data():
     structure = Vocabulary.of(parse_set("sin1*8")).draw(LEVELS[0], 2, 1, rng)
 
     spectrum = Waves.of(x).spectrum(y)
-    start = random_start(structure, spectrum, rng)
+    features = Features.of(x.T, y.T, logarithms=False, degree=1)
+    start = random_start(structure, features.bank("plain"), features, spectrum, rng)
 
     column, place = np.unravel_index(spectrum.chances.argmax(), spectrum.chances.shape)
     assert column == 1

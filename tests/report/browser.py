@@ -8,39 +8,25 @@ import shutil
 import subprocess
 import time
 
-import pytest
-
 EXECUTABLE = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-needs_browser = pytest.mark.skipif(
-    EXECUTABLE is None, reason="no Chromium is installed (Debian: apt install chromium)"
-)
 
 
 class Browser:
     """One page; `errors` collects what goes to its console and `requests` what it asks for."""
 
     def __init__(self, profile):
-        commands, self.write_end = os.pipe()
-        self.read_end, answers = os.pipe()
-
-        def wire():
-            os.dup2(commands, 3)
-            os.dup2(answers, 4)
-
-        # The browser reads commands from 3 and answers on 4; both must survive until `wire` has run.
-        for end in (commands, answers):
-            os.set_inheritable(end, True)
+        options = [
+            "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--disable-dev-shm-usage", "--disable-background-networking", f"--user-data-dir={profile}",
+        ]  # fmt: skip
+        # The browser reads commands from file 3 and answers on file 4.
+        wired = 'exec "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1'
         self.process = subprocess.Popen(
-            [
-                EXECUTABLE, "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu",
-                "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
-                f"--user-data-dir={profile}", "about:blank",
-            ],
-            preexec_fn=wire, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        os.close(commands)
-        os.close(answers)
+            ["sh", "-c", wired, "sh", EXECUTABLE, *options, "about:blank"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
         self.buffer, self.count, self.session = b"", 0, None
         self.errors, self.requests, self.loaded = [], [], False
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
@@ -53,7 +39,7 @@ class Browser:
         message = {"id": self.count, "method": method, "params": params}
         if self.session:
             message["sessionId"] = self.session
-        os.write(self.write_end, json.dumps(message).encode() + b"\0")
+        self.process.stdin.write(json.dumps(message).encode() + b"\0")
         while True:
             answer = self._next(60)
             if answer.get("id") == self.count:
@@ -64,9 +50,9 @@ class Browser:
     def _next(self, seconds):
         end = time.monotonic() + seconds
         while b"\0" not in self.buffer:
-            if not select.select([self.read_end], [], [], max(0, end - time.monotonic()))[0]:
+            if not select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
                 raise TimeoutError("the browser does not answer")
-            piece = os.read(self.read_end, 1 << 20)
+            piece = os.read(self.process.stdout.fileno(), 1 << 20)
             if not piece:
                 raise RuntimeError("the browser has gone")
             self.buffer += piece
@@ -155,5 +141,5 @@ class Browser:
     def close(self):
         self.process.kill()
         self.process.wait()
-        os.close(self.write_end)
-        os.close(self.read_end)
+        self.process.stdin.close()
+        self.process.stdout.close()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePath
 
 import numpy as np
@@ -24,7 +25,8 @@ class Measurements:
     """Inputs `(rows, in)` and targets `(rows, out)` with their names, from `name`.
 
     `rows_read` counts the file's rows and `rows_dropped` those left out for missing values; the arrays hold
-    fewer where the file is larger than a search needs.
+    fewer where the file is larger than a search needs. `reread()` gives all rows again, in blocks with the
+    targets last, missing values and all; none for what can't be read twice.
     """
 
     X: np.ndarray
@@ -34,6 +36,7 @@ class Measurements:
     name: str
     rows_read: int
     rows_dropped: int = 0
+    reread: Callable[[], Iterator[np.ndarray]] | None = None
 
     @property
     def stem(self) -> str:
@@ -90,7 +93,8 @@ def read_measurements(
                 raise InvalidArgument(
                     f"column {name!r} equals the target {other!r} in every row; leave it out with `ignore`"
                 )
-    return Measurements(X, y, chosen, targets, source.name, read, dropped)
+    reread = None if source.name == STANDARD_INPUT else partial(read_blocks, path, columns)
+    return Measurements(X, y, chosen, targets, source.name, read, dropped, reread)
 
 
 def read_blocks(path: str | Path, columns: Sequence[str]) -> Iterator[np.ndarray]:

@@ -49,7 +49,7 @@ def mathml(equation: Equation, target: str, digits: int = DIGITS) -> str:
             pieces.append(_piece(step, [pieces[a] for a in step.args], names, constants))
         right = pieces[-1].markup
     left = f"{name_markup(target)}<mo>=</mo>"
-    return f'<math display="block"><mrow>{left}{right}</mrow></math>'
+    return f'<math display="block"><mrow>{left}<mrow>{right}</mrow></mrow></math>'
 
 
 def name_markup(name: str) -> str:
@@ -91,7 +91,8 @@ def _constant(value: float, index: int, digits: int) -> _Piece:
 
 
 def _fenced(markup: str) -> str:
-    return f"<mrow><mo>(</mo>{markup}<mo>)</mo></mrow>"
+    # A row of its own, or a sign at its beginning would be spaced like a subtraction.
+    return f"<mrow><mo>(</mo><mrow>{markup}</mrow><mo>)</mo></mrow>"
 
 
 def _piece(step: Step, args: Sequence[_Piece], names: Sequence[str], constants: Sequence[_Piece]) -> _Piece:
@@ -106,7 +107,7 @@ def _piece(step: Step, args: Sequence[_Piece], names: Sequence[str], constants: 
     if step.op == "mul":
         return _product(args)
     if step.op == "div":
-        return _Piece(f"<mfrac><mrow>{args[0].markup}</mrow><mrow>{args[1].markup}</mrow></mfrac>", _PRODUCT)
+        return _fraction(*args)
     if step.op == "neg":
         inner = args[0].inside(_PRODUCT)
         return _Piece(f"<mo>−</mo>{_fenced(inner) if inner.startswith('<mo>−') else inner}", _PRODUCT)
@@ -120,6 +121,12 @@ def _piece(step: Step, args: Sequence[_Piece], names: Sequence[str], constants: 
     if step.op == "exp":
         return _Piece(f"<msup><mi>e</mi><mrow>{_inline(inner)}</mrow></msup>")
     return _Piece(f"<mrow><mi>{step.op}</mi><mo>&#x2061;</mo>{_fenced(inner)}</mrow>")
+
+
+def _fraction(above: _Piece, below: _Piece) -> _Piece:
+    sign = "<mo>−</mo>" if above.binding > _SUM and above.markup.startswith("<mo>−</mo>") else ""
+    numerator = above.markup.removeprefix(sign)
+    return _Piece(f"{sign}<mfrac><mrow>{numerator}</mrow><mrow>{below.markup}</mrow></mfrac>", _PRODUCT)
 
 
 def _exact(number: sp.Expr) -> _Piece:

@@ -23,7 +23,7 @@ from eqlearn.report.sample import OUTSIDE, Sample
 from eqlearn.report.verdict import CLOSE, checks, percent, verdict
 
 # A browser can't break a typeset formula into lines; longer ones are given as text, which it can.
-LONG_FORMULA = 60
+LARGE_FORMULA, LONG_FORMULA = 16, 60
 LONG_TEXT = 600
 
 ENDINGS = {
@@ -93,9 +93,11 @@ def _typeset(equation: Equation, target: str) -> str:
 
 
 def _formula(record: Record, output: int) -> str:
-    formula = _typeset(record.best.equations[output], record.targets[output])
+    equation = record.best.equations[output]
+    formula = _typeset(equation, record.targets[output])
+    size = " small" if max(e.complexity for e in record.best.equations) > LARGE_FORMULA else ""
     return (
-        f'<div class="formula" data-formula-output="{output}" tabindex="0" role="region" '
+        f'<div class="formula{size}" data-formula-output="{output}" tabindex="0" role="region" '
         f'aria-label="The equation of {escape(record.targets[output])}">{formula}</div>'
         f'<p class="copies" data-output="{output}" role="group" aria-label="Copy the equation"></p>'
     )
@@ -129,8 +131,12 @@ def _row(record: Record, index: int) -> str:
     )
     chosen = index == record.pick
     badge = '<span class="badge">chosen</span>' if chosen else ""
-    errors = [percent(getattr(candidate, f)) for f in ("training_error", *_measured(record).values())]
-    numbers = "".join(f'<td class="number">{text}</td>' for text in [str(candidate.complexity), *errors])
+    fields = {"error": "training_error", **_measured(record)}
+    texts = {
+        "nodes": str(candidate.complexity),
+        **{h: percent(getattr(candidate, f)) for h, f in fields.items()},
+    }
+    numbers = "".join(f'<td class="number" data-label="{h}">{text}</td>' for h, text in texts.items())
     return (
         f'<tr data-index="{index}"><td><label><input type="radio" name="equation" value="{index}"'
         f'{" checked" if chosen else ""} aria-label="{escape(str(candidate)[:200])}">'
@@ -139,7 +145,11 @@ def _row(record: Record, index: int) -> str:
 
 
 def _beyond(record: Record, rows_outside: int) -> str:
-    others = " The other inputs stay at the middle of their values." if len(record.inputs) > 1 else ""
+    others = (
+        " The other inputs stay at the middle of their values, and what they add is taken out of the points."
+        if len(record.inputs) > 1
+        else ""
+    )
     given = " Rows from outside that range are shown too." if rows_outside else ""
     return f"The line is what the equation says; the shaded range is what was measured.{others}{given}"
 

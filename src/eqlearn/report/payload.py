@@ -15,7 +15,7 @@ from eqlearn.report.record import Record
 from eqlearn.report.sample import PARTS, Sample
 
 GRID = 161
-MOST_INPUTS = 12
+MOST_INPUTS = 8
 # Formulas longer than this are left out of what can be copied: nobody pastes them.
 LONGEST = 2000
 
@@ -24,7 +24,7 @@ def payload(record: Record, sample: Sample) -> dict[str, Any]:
     """Everything the page's script needs, in the order it reads it."""
     used = {name for c in record.front for e in c.equations for name in map(str, e.expr.free_symbols)}
     drawn = [i for i, name in enumerate(record.inputs) if name in used][:MOST_INPUTS]
-    grids = {i: _grid(*sample.ranges[i]) for i in drawn}
+    grids = {i: _grid(sample.ranges[i], sample.X[:, i]) for i in drawn}
     return {
         "targets": list(record.targets),
         "pick": record.pick,
@@ -95,11 +95,13 @@ def _equation(candidate: Candidate, sample: Sample, grids: dict[int, np.ndarray]
     }
 
 
-def _grid(low: float, middle: float, high: float) -> np.ndarray:
-    """Points from half a range below to half a range above what was measured; positive stays positive."""
+def _grid(measured: np.ndarray, shown: np.ndarray) -> np.ndarray:
+    """Points from half a range below to half a range above what was measured, and as far as rows are shown;
+    what was never negative stays so."""
+    low, middle, high = measured
     reach = (high - low) / 2 or abs(middle) / 2 or 1.0
-    start = low - reach
-    return np.linspace(max(start, 0.0) if low >= 0 else start, high + reach, GRID)
+    start, end = min(low - reach, shown.min(initial=low)), max(high + reach, shown.max(initial=high))
+    return np.linspace(max(start, 0.0) if shown.min(initial=low) >= 0 else start, end, GRID)
 
 
 def _along(place: int, grid: np.ndarray, ranges: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from eqlearn.report.folder import REPORT, ROUNDS, RUN, RunFolder
 from eqlearn.report.journal import FileJournal
 from eqlearn.report.page import page
 from eqlearn.report.record import FORMAT, VERSION, Record, Step, next_step
+from eqlearn.report.refine import refined
 from eqlearn.report.sample import Sample
 
 # A run may be continued with another budget; everything else decides what the rounds find.
@@ -75,6 +76,10 @@ def search(
             variables=data.inputs, extrapolation=extrapolation, select=plan.select, n_jobs=plan.jobs,
             progress=report, journal=FileJournal(folder.path / ROUNDS), settings=settings,
         )  # fmt: skip
+        if found.ended != "interrupted":
+            best = refined(found.best, data)
+            front = tuple(best if c is found.best else c for c in found.front)
+            found = replace(found, best=best, front=front)
         record = Record.of(found, data, steps, asdict(plan), environment())
         sample = Sample.of(data.X, data.y, _held_out(data, settings, plan.seed), extrapolation)
         folder.write_results(record, sample)

@@ -48,7 +48,7 @@ def percent(fraction: float) -> str:
         return "-"
     if math.isinf(fraction):
         return "undefined"
-    value = 100 * fraction
+    value = float(f"{100 * fraction:.3g}")
     if 0 < value < 1e-6:
         return f"{value:.0e} %"
     # Three digits from 10 % on, two below.

@@ -53,7 +53,7 @@
       const [mantissa, exponent] = value.toExponential(2).split("e");
       const trimmed = String(Number(mantissa));
       const power = "10" + String(Number(exponent)).replace(/./g, (c) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c] || "⁻");
-      return trimmed === "1" ? power : `${trimmed}·${power}`;
+      return (trimmed === "1" ? power : `${trimmed}·${power}`).replace("-", "−");
     }
     return String(Number(value.toPrecision(6))).replace("-", "−");
   }
@@ -215,6 +215,12 @@
     });
   }
 
+  function between(grid, curve, value) {
+    const place = ((value - grid[0]) / (grid[grid.length - 1] - grid[0])) * (grid.length - 1);
+    const left = Math.max(0, Math.min(grid.length - 2, Math.floor(place)));
+    const [a, b] = [curve[left], curve[left + 1]];
+    return finite(a) && finite(b) ? a + (b - a) * (place - left) : NaN;
+  }
   function drawBeyond() {
     const along = run.inputs[state.input];
     if (!along) {
@@ -222,9 +228,12 @@
       return;
     }
     const name = run.targets[state.output];
-    const measured = run.measured[state.output];
-    const curve = run.equations[state.shown].outputs[state.output].curves[state.input];
-    const [seen, reach] = [extent(measured), extent(curve)];
+    const out = run.equations[state.shown].outputs[state.output];
+    const curve = out.curves[state.input];
+    // What the other inputs add is taken out of a point: it stands as far from the line as its residual.
+    const shown = run.inputs.length < 2 ? run.measured[state.output]
+      : along.values.map((v, i) => (finite(out.residual[i]) ? out.residual[i] + between(along.grid, curve, v) : NaN));
+    const [seen, reach] = [extent(shown), extent(curve)];
     const room = 3 * (seen[1] - seen[0] || Math.abs(seen[1]) || 1);
     const [low, high] = padded([Math.max(Math.min(seen[0], reach[0]), seen[0] - room), Math.min(Math.max(seen[1], reach[1]), seen[1] + room)]);
     const [from, to] = extent(along.grid, along.values);
@@ -236,7 +245,8 @@
       const [a, b] = along.range.map(x);
       inside.append(drawn("rect", { class: "band", x: a, width: Math.max(1, b - a), y: frame.top, height: frame.bottom - frame.top }));
       along.values.forEach((v, i) => {
-        inside.append(drawn("circle", { class: `point part${run.part[i]}`, cx: x(v), cy: y(measured[i]), r: radius(measured.length) }));
+        if (!finite(shown[i])) return;
+        inside.append(drawn("circle", { class: `point part${run.part[i]}`, cx: x(v), cy: y(shown[i]), r: radius(shown.length) }));
       });
       inside.append(drawn("path", { class: "curve", d: path(along.grid.map((g, i) => [x(g), finite(curve[i]) ? y(curve[i]) : NaN])) }));
     });

@@ -1,0 +1,239 @@
+"""The search: right equations, the same for the same seed, and no kind of data that breaks it."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from eqlearn import errors
+from eqlearn.core.equation import Equation
+from eqlearn.discovery.judge import judge
+from eqlearn.discovery.run import discover
+
+PAPER = "one*2 id*4 square*4 sin*2 exp*2 sigmoid*2 mul*2"
+
+
+def sample(formula, variables, rows=128, low=-1.0, high=1.0, noise=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(low, high, size=(rows, len(variables)))
+    y = Equation.parse(formula, variables)(X)
+    return X, y + noise * y.std() * rng.normal(size=rows)
+
+
+def verdict(found, formula, low=-1.0, high=1.0, errors_=None):
+    truth = Equation.parse(formula, found.variables)
+    box = {name: (low, high) for name in found.variables}
+    return judge(found.best.equation, truth, box, standard_errors=errors_).tier
+
+
+@pytest.mark.parametrize("penalty", ["half", "l0"])
+@pytest.mark.parametrize(
+    ("formula", "variables"),
+    [("x**3", ("x",)), ("exp(-x**2)", ("x",)), ("x**2+sin(2*pi*y)", ("x", "y")), ("x*y/2+z/2", ("x", "y", "z"))],
+)
+def test_functions_of_the_paper_are_found_exactly(formula, variables, penalty):
+    X, y = sample(formula, variables)
+
+    found = discover(X, y, primitives=PAPER, hidden_layers=2, penalty=penalty, variables=variables)
+
+    assert found.exact
+    assert found.ended == "exact"
+    assert verdict(found, formula) == "exact"
+
+
+@pytest.mark.parametrize(
+    ("formula", "variables"),
+    [("q1*q2/(4*pi*e*r**2)", ("q1", "q2", "e", "r")), ("a**1.5", ("a",)), ("2.7*x**y", ("x", "y"))],
+)
+def test_laws_of_powers_are_found_with_default_settings(formula, variables):
+    X, y = sample(formula, variables, low=1.0, high=5.0)
+
+    found = discover(X, y, variables=variables)
+
+    assert verdict(found, formula, 1.0, 5.0) in ("exact", "symbolic")
+
+
+def test_noise_is_not_fitted():
+    X, y = sample("x**2", ("x",), rows=200, noise=0.1)
+
+    found = discover(X, y, primitives=PAPER, hidden_layers=2, variables=("x",), seconds=8.0)
+
+    errors_ = [c.standard_error for c in found.best.constants[0]]
+    assert verdict(found, "x**2", errors_=errors_) in ("exact", "symbolic")
+    assert not found.exact
+    assert 0.05 < found.best.training_error < 0.15
+
+
+def fingerprint(found):
+    return [(str(c.equation.expr), c.training_error, c.round) for c in found.front], found.restarts
+
+
+def test_a_seed_gives_the_same_candidates_whatever_the_workers_and_the_global_state():
+    X, y = sample("sin(3*x)*x", ("x",), rows=40)
+    options = {"restarts": 130, "seed": 3, "hidden_layers": 2}
+
+    alone = discover(X, y, **options)
+    np.random.seed(1)  # noqa: NPY002
+    import joblib
+
+    with joblib.parallel_config("threading"):
+        together = discover(X, y, n_jobs=2, **options)
+
+    assert fingerprint(alone) == fingerprint(together)
+
+
+def test_remembered_rounds_are_not_run_again():
+    class Memory(dict):
+        def recall(self, number):
+            return self.get(number)
+
+        def record(self, outcome):
+            self[outcome.number] = outcome
+
+    X, y = sample("sin(3*x)*x", ("x",), rows=40)
+    memory = Memory()
+    first = discover(X, y, restarts=80, hidden_layers=2, journal=memory)
+
+    again = discover(X, y, restarts=80, hidden_layers=2, journal=memory)
+
+    assert len(memory) == first.rounds
+    assert fingerprint(first) == fingerprint(again)
+
+
+def test_an_interrupted_search_returns_what_it_has():
+    X, y = sample("sin(3*x)*x", ("x",), rows=40)
+
+    def interrupt(progress):
+        if progress.round == 2:
+            raise KeyboardInterrupt
+
+    found = discover(X, y, progress=interrupt)
+
+    assert found.ended == "interrupted"
+    assert found.rounds == 2
+    assert len(found.front) > 1
+
+
+def test_a_time_budget_is_kept():
+    X, y = sample("sin(3*x)*x/(1+y**2)", ("x", "y"), noise=0.05)
+    began = time.monotonic()
+
+    found = discover(X, y, seconds=4.0)
+
+    assert found.ended in ("out of time", "no further gain")
+    assert time.monotonic() - began < 4.0 * 1.1 + 1.0  # a busy machine gets a second
+
+
+def test_every_network_started_is_counted():
+    X, y = sample("sin(3*x)*x", ("x",), rows=40)
+    seen = []
+
+    found = discover(X, y, restarts=60, hidden_layers=2, progress=lambda p: seen.append(p.restarts))
+
+    assert found.restarts == seen[-1] >= 60
+    assert seen == sorted(seen)
+    assert sum(found.failures.values()) <= found.restarts
+
+
+def test_a_constant_target_gives_the_constant():
+    X, _ = sample("x", ("x",))
+
+    found = discover(X, np.full(len(X), 2.5))
+
+    assert found.best.equation.expr.is_number
+    assert float(found.best.equation.expr) == pytest.approx(2.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5])
+def test_a_handful_of_rows_gives_something_finite(rows):
+    X, y = sample("x**2+y", ("x", "y"), rows=rows)
+
+    found = discover(X, y, restarts=30)
+
+    assert math.isfinite(found.best.training_error)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_units_of_measurement_do_not_matter(scale):
+    X, y = sample("x**2+x*y", ("x", "y"))
+
+    found = discover(X * scale, y * scale**2, variables=("x", "y"))
+
+    box = {name: (-scale, scale) for name in ("x", "y")}
+    assert judge(found.best.equation, Equation.parse("x**2+x*y", ("x", "y")), box).at_least("symbolic")
+
+
+def test_duplicate_rows_and_collinear_columns_do_no_harm():
+    X, y = sample("x**2", ("x",))
+    X = np.column_stack([X, 2 * X, np.ones(len(X))])
+
+    found = discover(np.vstack([X, X]), np.concatenate([y, y]))
+
+    assert found.exact
+
+
+def test_several_outputs_share_a_search():
+    X, y = sample("x**2", ("x",))
+
+    found = discover(X, np.column_stack([y, 3 * X[:, 0]]), variables=("x",))
+
+    assert [str(e) for e in found.best.equations] == ["x**2", "3*x"]
+
+
+def test_rows_of_no_weight_are_not_seen():
+    X, y = sample("x**2", ("x",))
+    y[:20] += 100
+    weight = np.ones(len(y))
+    weight[:20] = 0
+
+    found = discover(X, y, sample_weight=weight, variables=("x",))
+
+    assert found.best.equation.matches("x**2", box=(-1, 1))
+
+
+def test_extrapolation_is_measured_and_not_used():
+    X, y = sample("x**2", ("x",))
+    outside = sample("x**2", ("x",), low=-3, high=3)
+
+    found = discover(X, y, extrapolation=outside, variables=("x",))
+
+    assert found.best.extrapolation_error < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        ({"X": np.full((5, 1), np.nan)}, errors.NotFinite),
+        ({"y": np.array([1, 2, np.inf, 3, 4])}, errors.NotFinite),
+        ({"y": np.zeros(4)}, errors.InvalidArgument),
+        ({"X": np.zeros((5, 0))}, errors.InvalidArgument),
+        ({"X": np.array([["a"]] * 5)}, errors.InvalidArgument),
+        ({"penalty": "l7"}, errors.UnknownName),
+        ({"select": "luck"}, errors.UnknownName),
+        ({"seconds": 0.0}, errors.InvalidArgument),
+        ({"restarts": 0}, errors.InvalidArgument),
+        ({"hidden_layers": 0}, errors.InvalidArgument),
+        ({"primitives": "sinus"}, errors.UnknownName),
+        ({"primitives": "one"}, errors.InvalidArgument),
+        ({"variables": ("a", "b")}, errors.InvalidArgument),
+        ({"sample_weight": np.full(5, -1.0)}, errors.InvalidArgument),
+    ],
+    ids=str,
+)
+def test_bad_input_is_explained(change, kind):
+    arguments = {"X": np.arange(5.0)[:, None], "y": np.arange(5.0), **change}
+    X, y = arguments.pop("X"), arguments.pop("y")
+
+    with pytest.raises(kind):
+        discover(X, y, **arguments)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("penalty", ["half", "l0"])
+def test_twenty_of_twenty_seeds_on_the_paper_s_functions(penalty):
+    from eqlearn.experiments.benchmark import TARGETS, Condition, trials
+
+    for target in TARGETS[:10]:
+        records = list(trials(target, Condition(penalty=penalty), range(20)))
+        assert sum(r["tier"] in ("exact", "symbolic") for r in records) == 20, target.name
