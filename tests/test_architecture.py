@@ -30,9 +30,10 @@ READING_ORDER = [
     "estimator",
     "report",
     "experiments",
+    "reproduce",
     "cli",
 ]
-MAY_PRINT = ("cli", "report")
+MAY_PRINT = ("cli", "reproduce", "report")
 RUNS_CODE = {"eval", "exec", "__import__"}
 READS_CODE = {
     "pickle.load",

@@ -19,11 +19,11 @@ _HOMES = {
     "eqlearn.core.storage": ("load", "save"),
     "eqlearn.training.schedule": ("Phase",),
     "eqlearn.training.loop": ("train",),
-    "eqlearn.training.presets": ("train_population",),
+    "eqlearn.training.presets": ("PRESETS", "train_population"),
     "eqlearn.discovery.polish": ("polish",),
     "eqlearn.discovery.eliminate": ("eliminate",),
     "eqlearn.discovery.run": ("discover",),
-    "eqlearn.discovery.judge": ("judge",),
+    "eqlearn.discovery.judge": ("Verdict", "judge"),
     "eqlearn.estimator": ("EQLRegressor",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}

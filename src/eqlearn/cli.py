@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqlearn.errors import EqlearnError, InvalidArgument
+from eqlearn.reproduce import app as reproduce
 
 if TYPE_CHECKING:
     from eqlearn.data.tables import Measurements
@@ -31,6 +32,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+app.add_typer(reproduce, name="reproduce")
 
 
 class Penalty(str, Enum):

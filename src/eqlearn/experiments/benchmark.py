@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from eqlearn import EQL, Equation, discover, judge, train_population
+from eqlearn import EQL, PRESETS, Equation, discover, judge, train_population
 
 ROWS, TEST_ROWS = 256, 100
 PAPER_SETS = {
@@ -104,6 +104,7 @@ def _modern(target: Target, condition: Condition, seed: int, n_jobs: int | None)
         "seconds": seconds,
         "restarts": found.restarts,
         "exact_restarts": found.exact_restarts,
+        "round": found.best.round,
         "ended": found.ended,
         "failures": found.failures,
     }
@@ -111,13 +112,13 @@ def _modern(target: Target, condition: Condition, seed: int, n_jobs: int | None)
 
 def _faithful(target: Target, condition: Condition, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """All seeds as one tensor program; a seed's seconds are its share."""
+    if not seeds:
+        return
     data = [target.data(seed, condition.noise) for seed in seeds]
     name = condition.preset if condition.penalty == "half" else f"{condition.preset}-l0"
-    trained = train_population(
-        name, np.stack([X for X, _ in data]), np.stack([y for _, y in data]), seeds,
-        hidden_layers=target.hidden_layers,
-    )  # fmt: skip
-    failed = {failure.member: str(failure.reason) for failure in trained.failures}
+    preset = replace(PRESETS[name], hidden_layers=target.hidden_layers)
+    trained = train_population(preset, np.stack([X for X, _ in data]), np.stack([y for _, y in data]), seeds)
+    failed = {f.member: f"not finite in {f.phase!r} at step {f.step}" for f in trained.failures}
     for i, seed in enumerate(seeds):
         network: EQL = trained.network.member(i).double()
         judged = (

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 import torch
 
 from eqlearn.core.equation import Equation
+from eqlearn.core.program import array_functions
 from eqlearn.data.tables import Measurements
 from eqlearn.discovery.select import Candidate, Constant
 
-Blocks = Callable[[], Iterator[np.ndarray]]
+Blocks: TypeAlias = Callable[[], Iterator[np.ndarray]]
+_TORCH = array_functions(torch)
 
 
 def refined(candidate: Candidate, data: Measurements) -> Candidate:
@@ -67,24 +70,21 @@ def _step(
 
 
 def _normal_equations(equation: Equation, blocks: Blocks, inputs: int, output: int) -> _Sums:
-    module = equation.torch()
-    constants, count = module.constants.detach(), len(equation.constants)
+    program, count = equation.torch().program, len(equation.constants)
     sums = _Sums(0, 0.0, np.zeros((count, count)), np.zeros(count))
     for block in blocks():
         rows = block[np.isfinite(block).all(axis=1)]
-        x, y = torch.as_tensor(rows[:, :inputs]), rows[:, inputs + output]
-
-        def value(c: torch.Tensor, x: torch.Tensor = x) -> torch.Tensor:
-            computed: torch.Tensor = torch.func.functional_call(module, {"constants": c}, (x,))
-            return computed[:, 0]
-
-        with torch.no_grad():
-            residual = value(constants).numpy() - y
-            jacobian = torch.func.jacfwd(value)(constants).numpy()
+        # Each row has constants of its own, so that one backward pass gives the slopes of all rows.
+        constants = torch.tensor(equation.constants, dtype=torch.float64)[:, None].repeat(1, len(rows))
+        constants.requires_grad_()
+        columns = [torch.as_tensor(c) for c in rows[:, :inputs].T]
+        value = program.run(_TORCH, columns, list(constants))
+        (slopes,) = torch.autograd.grad(value.sum(), constants)
+        residual, jacobian = value.detach().numpy() - rows[:, inputs + output], slopes.numpy()
         sums.rows += len(rows)
         sums.square += float(residual @ residual)
-        sums.curvature += jacobian.T @ jacobian
-        sums.slope += jacobian.T @ residual
+        sums.curvature += jacobian @ jacobian.T
+        sums.slope += jacobian @ residual
     return sums
 
 

@@ -1,0 +1,85 @@
+"""Success rates from trials: counts by tier, 95 % intervals, tables in Markdown, one picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Any
+
+RIGHT = ("exact", "symbolic")
+
+
+def interval(successes: int, trials: int) -> tuple[float, float]:
+    """The exact (Clopper-Pearson) 95 % interval of a success rate."""
+    from scipy.stats import beta
+
+    low = 0.0 if successes == 0 else float(beta.ppf(0.025, successes, trials - successes + 1))
+    high = 1.0 if successes == trials else float(beta.ppf(0.975, successes + 1, trials - successes))
+    return low, high
+
+
+def summary(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the trials of one function or problem come to."""
+    right = sum(t["tier"] in RIGHT for t in trials)
+    errors = sorted(e for t in trials if (e := t.get("extrapolation_error")) is not None)
+    restarts = sum(t["restarts"] for t in trials)
+    return {
+        "trials": len(trials),
+        "exact": sum(t["tier"] == "exact" for t in trials),
+        "symbolic": right,
+        "paper": right + sum(t["tier"] == "paper" for t in trials),
+        "interval": interval(right, len(trials)),
+        "seconds": median(t["seconds"] for t in trials),
+        "restarts": restarts / len(trials),
+        "per_restart": sum(t.get("exact_restarts", 0) for t in trials) / max(1, restarts),
+        "linear": sum(t.get("round") == 0 for t in trials),
+        "extrapolation_error": median(errors) if errors else None,
+    }
+
+
+def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float | None]) -> str:
+    """One condition of the benchmark as a Markdown table, the paper's rate beside ours."""
+    lines = [
+        "| function | paper | exact | symbolic | 95 % interval | paper's count | restarts | exact per restart"
+        " | linear round | seconds | error on [-2, 2] |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, group in _by(ledger, "function").items():
+        s = summary(group)
+        low, high = s["interval"]
+        known = paper.get(name)
+        error = s["extrapolation_error"]
+        lines.append(
+            f"| `{name}` | {'' if known is None else f'{known:g}'} | {s['exact']}/{s['trials']} "
+            f"| **{s['symbolic']}/{s['trials']}** | {low:.2f} to {high:.2f} | {s['paper']}/{s['trials']} "
+            f"| {s['restarts']:.0f} | {s['per_restart']:.2f} | {s['linear']} | {s['seconds']:.2f} "
+            f"| {'' if error is None else f'{error:.1e}'} |"
+        )
+    return "\n".join(lines)
+
+
+def suite_table(ledger: Mapping[str, Any]) -> str:
+    """A suite's recovery as a Markdown table, a row for each problem, the whole first."""
+    groups = _by(ledger, "problem")
+    everything = summary([t for group in groups.values() for t in group])
+    low, high = everything["interval"]
+    lines = [
+        f"Recovered: {everything['symbolic']} of {everything['trials']} trials "
+        f"({low:.2f} to {high:.2f}), {sum(summary(g)['symbolic'] > 0 for g in groups.values())} "
+        f"of {len(groups)} problems at least once; median {everything['seconds']:.1f} s.",
+        "",
+        "| problem | symbolic | seconds | an equation |",
+        "|---|---|---|---|",
+    ]
+    for name, group in groups.items():
+        s = summary(group)
+        shown = next((t for t in group if t["tier"] in RIGHT), group[0])["equation"].replace("|", "\\|")
+        lines.append(f"| {name} | {s['symbolic']}/{s['trials']} | {s['seconds']:.1f} | `{shown[:90]}` |")
+    return "\n".join(lines)
+
+
+def _by(ledger: Mapping[str, Any], field: str) -> dict[str, list[Mapping[str, Any]]]:
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for trial in ledger["trials"].values():
+        groups.setdefault(trial[field], []).append(trial)
+    return groups
