@@ -23,14 +23,19 @@ def sample(formula, variables, rows=128, low=-1.0, high=1.0, noise=0.0, seed=0):
 
 def verdict(found, formula, low=-1.0, high=1.0, errors_=None):
     truth = Equation.parse(formula, found.variables)
-    box = {name: (low, high) for name in found.variables}
+    box = dict.fromkeys(found.variables, (low, high))
     return judge(found.best.equation, truth, box, standard_errors=errors_).tier
 
 
 @pytest.mark.parametrize("penalty", ["half", "l0"])
 @pytest.mark.parametrize(
     ("formula", "variables"),
-    [("x**3", ("x",)), ("exp(-x**2)", ("x",)), ("x**2+sin(2*pi*y)", ("x", "y")), ("x*y/2+z/2", ("x", "y", "z"))],
+    [
+        ("x**3", ("x",)),
+        ("exp(-x**2)", ("x",)),
+        ("x**2+sin(2*pi*y)", ("x", "y")),
+        ("x*y/2+z/2", ("x", "y", "z")),
+    ],
 )
 def test_functions_of_the_paper_are_found_exactly(formula, variables, penalty):
     X, y = sample(formula, variables)
@@ -160,7 +165,7 @@ def test_units_of_measurement_do_not_matter(scale):
 
     found = discover(X * scale, y * scale**2, variables=("x", "y"))
 
-    box = {name: (-scale, scale) for name in ("x", "y")}
+    box = dict.fromkeys(("x", "y"), (-scale, scale))
     assert judge(found.best.equation, Equation.parse("x**2+x*y", ("x", "y")), box).at_least("symbolic")
 
 

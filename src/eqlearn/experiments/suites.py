@@ -44,7 +44,13 @@ def suites() -> dict[str, tuple[Problem, ...]]:
     text = resources.files("eqlearn.experiments").joinpath("problems.json").read_text(encoding="utf-8")
     return {
         suite: tuple(
-            Problem(suite, p["name"], p["formula"], {k: tuple(r) for k, r in p["ranges"].items()}, p["rows"])
+            Problem(
+                suite,
+                p["name"],
+                p["formula"],
+                {k: (float(low), float(high)) for k, (low, high) in p["ranges"].items()},
+                p["rows"],
+            )
             for p in problems
         )
         for suite, problems in json.loads(text).items()

@@ -1,0 +1,34 @@
+"""`eqlearn reproduce` from the command line."""
+
+import json
+
+from eqlearn.cli import main
+
+
+def test_the_benchmark_is_counted_written_and_resumed(tmp_path, capsys):
+    arguments = ["reproduce", "benchmark", "--quick", "--only", "x;x*y", "--out", str(tmp_path)]
+
+    assert main(arguments) == 0
+    first = (tmp_path / "modern-half.json").read_text()
+    assert main(arguments) == 0
+
+    trials = json.loads(first)["trials"]
+    assert list(trials) == ["x 0", "x 1", "x*y 0", "x*y 1"]
+    assert (tmp_path / "modern-half.json").read_text() == first
+    assert "| `x*y` | 0.8 | 2/2 | **2/2** |" in capsys.readouterr().out
+
+
+def test_a_suite_is_counted(tmp_path, capsys):
+    assert (
+        main(["reproduce", "suite", "nguyen", "--seeds", "1", "--only", "Nguyen-8", "--out", str(tmp_path)])
+        == 0
+    )
+
+    assert "1 of 1 trials" in capsys.readouterr().out
+
+
+def test_unknown_names_end_with_code_2_and_one_sentence(tmp_path, capsys):
+    for arguments in (["suite", "nguyne"], ["benchmark", "--only", "x**7"]):
+        assert main(["reproduce", *arguments, "--out", str(tmp_path)]) == 2
+
+    assert "Traceback" not in capsys.readouterr().err
