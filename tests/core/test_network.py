@@ -467,3 +467,12 @@ def test_a_bad_init_is_refused(arguments):
 def test_reset_needs_a_seed_for_each_member():
     with pytest.raises(InvalidArgument, match="seed"):
         EQL(1, members=3, seed=0).reset("default", [1])
+
+
+def test_a_member_has_gates_exactly_where_its_population_has_them():
+    population = EQL(2, 1, "id square", 1, members=2, gates=True, seed=0)
+    population.readout.gate = None
+
+    member = population.member(1)
+
+    assert [layer.gate is not None for layer in member.linears] == [True, False]

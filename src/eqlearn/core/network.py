@@ -251,7 +251,7 @@ class EQL(nn.Module):
             raise InvalidArgument("this network has no `members`; it is a single one already")
         if not -self.members <= index < self.members:
             raise InvalidArgument(f"there is no member {index} among {self.members}")
-        gated = self.readout.gate is not None
+        gated = any(layer.gate is not None for layer in self.linears)
         sets = [layer.units for layer in self.layers]
         single = EQL(
             self.in_features, self.out_features, sets, len(sets),
@@ -262,6 +262,8 @@ class EQL(nn.Module):
             for mine, theirs in zip(single.linears, self.linears, strict=True):
                 mine.raw.copy_(theirs.raw[index])
                 mine.mask.copy_(theirs.mask[index])
+                if theirs.gate is None:
+                    mine.gate = None
                 if mine.gate is not None and theirs.gate is not None:
                     mine.gate.log_alpha.copy_(theirs.gate.log_alpha[index])
                     mine.gate.seeds.copy_(theirs.gate.seeds[index])
