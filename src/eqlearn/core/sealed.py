@@ -28,7 +28,7 @@ _INNER_SEAL = re.compile(rb'\\"sha256\\": \\"([0-9a-f]{64})\\"')
 
 def atomic_write(path: str | os.PathLike[str], data: bytes) -> None:
     """Writes a file such that whoever looks, even after a crash, sees the old content or the new, whole."""
-    target = Path(path).resolve()
+    target = Path(path)
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:

@@ -12,7 +12,7 @@ from eqlearn.core.equation import Equation
 from eqlearn.discovery.explore import Outcome
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.least_squares import Fit, never
-from eqlearn.discovery.select import Candidate, best_description, pareto_front
+from eqlearn.discovery.select import Candidate, Constant, best_description, pareto_front
 
 # An exact formula of at most this many nodes is taken at once; a longer one is given another round.
 SHORT = 25
@@ -100,4 +100,6 @@ def _constant(finisher: Finisher) -> Candidate:
     table = finisher.training
     means = np.average(table.y, axis=0, weights=table.weight)
     equations = [Equation(sp.Float(float(m), 17), finisher.variables) for m in means]
-    return finisher.measure(equations, [() for _ in equations])
+    errors = table.y.std(axis=0) / math.sqrt(table.rows)
+    constants = [(Constant(float(m), float(e)),) for m, e in zip(means, errors, strict=True)]
+    return finisher.measure(equations, constants)

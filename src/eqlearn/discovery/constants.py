@@ -130,7 +130,7 @@ def _standard_errors(jacobian: np.ndarray, loss: float, rows: int) -> np.ndarray
         return np.full(count, math.inf)
     scale[scale == 0] = 1.0
     _, singular, vectors = np.linalg.svd(jacobian / scale, full_matrices=False)
-    free = singular <= 1e-9 * singular[0]
+    free = singular <= 1e-7 * singular[0]
     variance = loss / max(1, rows - count)
     inverse = (vectors[~free] ** 2 / singular[~free, None] ** 2).sum(axis=0)
     errors: np.ndarray = np.sqrt(variance * inverse) / scale

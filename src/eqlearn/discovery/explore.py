@@ -79,7 +79,7 @@ def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outc
         seed = int(rng.integers(2**31))
         population, theta = scene.sparsifier(population, theta, seen, seed=seed, stop=stop)
     if stop():
-        return Outcome(task.number, [], len(starts), 0, {"interrupted": len(starts)})
+        return Outcome(task.number, [], len(starts), 0, {"cut off by the clock": len(starts)})
     theta = population.settle_signs(theta, seen.x)
     lost = int((population.counts == 0).sum())
     theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT * 1e-6, stop=stop)

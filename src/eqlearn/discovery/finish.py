@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import sympy as sp
@@ -78,6 +78,22 @@ class Finisher:
             network=network,
             held_out_rows=0 if self.validation is None else self.validation.rows,
             round=number,
+        )
+
+    def refit(self, candidate: Candidate, table: Table) -> Candidate:
+        """The candidate with its constants fitted to all rows; its held-out error stays what it was."""
+        equations, constants = [], []
+        for k, equation in enumerate(candidate.equations):
+            formula = Parametric(equation)
+            fit = formula.fit(table.X, table.y[:, k], table.weight)
+            if not math.isfinite(fit.error):
+                return candidate
+            pairs = zip(fit.values, fit.standard_errors, strict=True)
+            constants.append(tuple(Constant(float(v), float(s)) for v, s in pairs))
+            equations.append(formula.equation(list(fit.values)))
+        error = self.error(equations, self.training)
+        return replace(
+            candidate, equations=tuple(equations), constants=tuple(constants), training_error=error
         )
 
     def error(self, equations: Sequence[Equation], table: Table | None) -> float:

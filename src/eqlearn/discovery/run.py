@@ -53,6 +53,7 @@ class Settings:
 
 
 DEFAULTS = Settings()
+READ_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,10 @@ def discover(
     features = Features.of(table.X, table.y, logarithms="pow" in names_of, degree=degree)
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
-    archive = Archive(Finisher(features, names, training, validation, outside))
+    # Formulas are read and compared on so many rows that more would tell nothing new.
+    shown = split_rows(training, 1 - READ_ROWS / training.rows, READ_ROWS + 1, seed)[0]
+    finisher = Finisher(features, names, shown, validation, outside)
+    archive = Archive(finisher)
     seen = split_rows(training, 1 - settings.rows / training.rows, settings.rows + 1, seed)[0]
     weight = None if seen.weight is None else torch.as_tensor(seen.weight)
     problem = Problem(features.tensor(seen.X), torch.as_tensor(seen.y.T / features.output), weight)
@@ -185,10 +189,12 @@ def discover(
     except KeyboardInterrupt:
         ended = "interrupted"
     front = archive.front(Deadline(deadline.at + 0.03 * (seconds or math.inf)))
+    best = rule(front)
+    polished = {id(c): finisher.refit(c, table) for c in front if c is best or table.rows <= READ_ROWS}
     return Found(
-        best=rule(front), front=front, restarts=started, rounds=rounds, exact_restarts=exact,
-        failures=dict(failures), seconds=time.time() - began, ended=ended, variables=names,
-        inputs=features.names(names),
+        best=polished[id(best)], front=tuple(polished.get(id(c), c) for c in front), restarts=started,
+        rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
+        ended=ended, variables=names, inputs=features.names(names),
     )  # fmt: skip
 
 
