@@ -78,14 +78,14 @@ def test_a_written_file_has_the_users_usual_permissions(tmp_path):
     )
 
 
-def test_a_link_is_followed_not_replaced(tmp_path):
-    (tmp_path / "target").touch()
+def test_a_link_is_replaced_so_that_a_folder_from_elsewhere_can_not_point_outside(tmp_path):
+    (tmp_path / "target").write_bytes(b"mine")
     (tmp_path / "link").symlink_to(tmp_path / "target")
 
     atomic_write(tmp_path / "link", b"data")
 
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "target").read_bytes() == b"data"
+    assert (tmp_path / "link").read_bytes() == b"data"
+    assert (tmp_path / "target").read_bytes() == b"mine"
 
 
 def test_a_name_of_full_length_can_be_written(tmp_path):
