@@ -69,7 +69,7 @@ class HardConcreteL0:
     alive both far from the target and near it.
     """
 
-    steps: int = 1200
+    steps: int = 800
     free: float = 0.2
     penalty: float = 2e-2
     lr: float = 2e-2
