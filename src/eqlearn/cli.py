@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqlearn.errors import EqlearnError, InvalidArgument
+from eqlearn.reproduce import Penalty
 from eqlearn.reproduce import app as reproduce
 
 if TYPE_CHECKING:
@@ -35,11 +36,6 @@ app = typer.Typer(
 
 
 app.add_typer(reproduce, name="reproduce")
-
-
-class Penalty(str, Enum):
-    half = "half"
-    l0 = "l0"
 
 
 class Select(str, Enum):
