@@ -22,8 +22,13 @@ from eqlearn.estimator import EQLRegressor
 
 def quick(**options):
     """A search small enough for tests, and large enough for a product of two columns."""
-    options = {"primitives": "id square mul", "hidden_layers": 1, "restarts": 48} | options
-    return EQLRegressor(**options)
+    small = {
+        "primitives": "id square mul",
+        "hidden_layers": 1,
+        "restarts": 24,
+        "settings": Settings(members=8),
+    }
+    return EQLRegressor(**(small | options))
 
 
 def law(X):
@@ -230,7 +235,7 @@ def test_every_selection_rule_picks_from_the_front(rule):
     y = law(X) + np.random.default_rng(0).normal(0, 0.3, 100)
     far = (2 * X, law(2 * X))
 
-    model = quick(select=rule, restarts=16).fit(X, y, extrapolation=far)
+    model = quick(select=rule, restarts=8).fit(X, y, extrapolation=far)
 
     assert model.found_.best in model.found_.front
 
@@ -324,7 +329,7 @@ def test_a_pickled_model_is_the_same_model(fitted):
 
 def test_a_grid_search_chooses_the_primitives_that_the_law_needs():
     X = table(rows=60)
-    grid = GridSearchCV(quick(restarts=16), {"primitives": ["id", "id mul"]}, cv=3).fit(X, law(X))
+    grid = GridSearchCV(quick(restarts=8), {"primitives": ["id", "id mul"]}, cv=3).fit(X, law(X))
 
     assert grid.best_params_ == {"primitives": "id mul"}
 
@@ -349,7 +354,7 @@ def test_an_unfitted_model_says_so():
 def test_the_same_number_gives_the_same_front():
     X, y = table(rows=80), np.random.default_rng(0).normal(size=80)
 
-    first, second = (quick(random_state=5, restarts=32).fit(X, y) for _ in range(2))
+    first, second = (quick(random_state=5, restarts=16).fit(X, y) for _ in range(2))
 
     pd.testing.assert_frame_equal(first.equations_, second.equations_)
 
@@ -358,7 +363,7 @@ def test_the_global_generators_are_left_alone():
     X = table()
     before = np.random.get_state()[1].copy()  # noqa: NPY002 (it must not move)
 
-    quick(random_state=None, restarts=16).fit(X, law(X))
+    quick(random_state=None, restarts=8).fit(X, law(X))
 
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
@@ -367,7 +372,7 @@ def test_the_global_generators_are_left_alone():
 def test_a_generator_may_be_the_random_state(make):
     X, y = table(), np.random.default_rng(0).normal(size=40)
 
-    first, second = (quick(random_state=make(1), restarts=16).fit(X, y) for _ in range(2))
+    first, second = (quick(random_state=make(1), restarts=8).fit(X, y) for _ in range(2))
 
     pd.testing.assert_frame_equal(first.equations_, second.equations_)
 
@@ -400,11 +405,11 @@ def test_ctrl_c_keeps_the_best_found_so_far():
 
 def test_a_warm_start_goes_on_to_where_one_long_search_would_be():
     X, y = table(rows=80), np.random.default_rng(0).normal(size=80)
-    long = quick(restarts=48).fit(X, y)
-    model = quick(restarts=16, warm_start=True).fit(X, y)
+    long = quick(restarts=24).fit(X, y)
+    model = quick(restarts=8, warm_start=True).fit(X, y)
     remembered = dict(model._remembered[0].outcomes)
 
-    model.set_params(restarts=48).fit(X, y)
+    model.set_params(restarts=24).fit(X, y)
 
     pd.testing.assert_frame_equal(model.equations_, long.equations_)
     assert all(model._remembered[0].outcomes[number] is outcome for number, outcome in remembered.items())
@@ -412,7 +417,7 @@ def test_a_warm_start_goes_on_to_where_one_long_search_would_be():
 
 def test_a_warm_start_on_other_data_says_that_it_starts_anew():
     X = table()
-    model = quick(restarts=16, warm_start=True).fit(X, law(X))
+    model = quick(restarts=8, warm_start=True).fit(X, law(X))
 
     with pytest.warns(UserWarning, match="starts anew"):
         model.fit(X, 2 * law(X))
@@ -429,7 +434,7 @@ def test_progress_is_shown_when_asked_for(capsys):
 def test_nothing_is_printed_unasked(capsys):
     X = table()
 
-    quick(restarts=16).fit(X, law(X))
+    quick(restarts=8).fit(X, law(X))
 
     assert capsys.readouterr() == ("", "")
 

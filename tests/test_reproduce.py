@@ -16,6 +16,8 @@ def test_the_benchmark_is_counted_written_and_resumed(tmp_path, capsys):
     assert list(trials) == ["x 0", "x 1", "x*y 0", "x*y 1"]
     assert (tmp_path / "modern-half.json").read_text() == first
     assert "| `x*y` | 0.8 | 2/2 | **2/2** |" in capsys.readouterr().out
+    assert "**2/2**" in (tmp_path / "modern-half.md").read_text()
+    assert (tmp_path / "modern-half.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_suite_is_counted(tmp_path, capsys):

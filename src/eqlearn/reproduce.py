@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from eqlearn.report.ledger import Ledger
 
 app = typer.Typer(help="Repeats the paper's experiments.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -45,8 +49,9 @@ def benchmark(
     out: Annotated[Path, typer.Option(help="The folder for the results.")] = Path("runs/benchmark"),
 ) -> None:
     """The table of ten functions, and three more; every seed has its own data and counts."""
+    from eqlearn.core.sealed import atomic_write
     from eqlearn.experiments.benchmark import TARGETS, Condition, trials
-    from eqlearn.experiments.rates import benchmark_table
+    from eqlearn.experiments.rates import benchmark_table, draw_rates
     from eqlearn.report.ledger import Ledger
 
     condition = Condition(preset.value, penalty.value, noise, sine.value)
@@ -60,7 +65,10 @@ def benchmark(
             _say(target.name, trial)
     column = 0 if condition.penalty == "half" else 1
     paper = {t.name: t.paper[column] if t.paper else None for t in targets}
-    typer.echo(f"\n{benchmark_table(ledger.plain, paper)}\n\n{ledger.path}")
+    picture = io.BytesIO()
+    draw_rates(ledger.plain, paper).savefig(picture, format="png", dpi=120)
+    atomic_write(ledger.path.with_suffix(".png"), picture.getvalue())
+    _conclude(ledger, benchmark_table(ledger.plain, paper))
 
 
 @app.command(epilog="Example: eqlearn reproduce suite nguyen --seconds 10 --seeds 3 --out results/suites")
@@ -84,7 +92,7 @@ def suite(
         for trial in trials(problem, missing, seconds):
             ledger.add(f"{problem.name} {trial['seed']}", trial)
             _say(problem.name, trial)
-    typer.echo(f"\n{suite_table(ledger.plain)}\n\n{ledger.path}")
+    _conclude(ledger, suite_table(ledger.plain))
 
 
 def _wanted(only: str | None, names: list[str]) -> list[str]:
@@ -98,6 +106,17 @@ def _wanted(only: str | None, names: list[str]) -> list[str]:
         if name not in names:
             raise UnknownName(f"`--only` names {name!r}, which is not here; {did_you_mean(name, names)}")
     return asked
+
+
+def _conclude(ledger: Ledger, table: str) -> None:
+    """Writes the table beside the ledger, with the command that made it, and prints it."""
+    from eqlearn.core.sealed import atomic_write
+
+    made = ledger.plain["environment"]
+    text = f"# {ledger.path.stem}\n\n{table}\n\n`{ledger.plain['command']}`, eqlearn {made['eqlearn']}, "
+    text += f"torch {made['packages']['torch']}, {made['threads']} thread(s), {made['started']}.\n"
+    atomic_write(ledger.path.with_suffix(".md"), text.encode())
+    typer.echo(f"\n{table}\n\n{ledger.path}")
 
 
 def _say(name: str, trial: dict[str, Any]) -> None:

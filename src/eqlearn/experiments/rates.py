@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RIGHT = ("exact", "symbolic")
 
@@ -56,6 +59,28 @@ def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float | None]
             f"| {'' if error is None else f'{error:.1e}'} |"
         )
     return "\n".join(lines)
+
+
+def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float | None]) -> Figure:
+    """Our success rates with their intervals, function by function, the paper's beside them."""
+    from matplotlib.figure import Figure
+
+    groups = {name: summary(group) for name, group in _by(ledger, "function").items()}
+    figure = Figure(figsize=(7.0, 0.36 * len(groups) + 1.2), layout="constrained")
+    axes = figure.add_subplot()
+    for row, (name, s) in enumerate(groups.items()):
+        rate = s["symbolic"] / s["trials"]
+        low, high = s["interval"]
+        axes.barh(row, rate, height=0.55, color="#2b6cb0")
+        axes.plot([low, high], [row, row], color="#1a202c", linewidth=1.2)
+        if (known := paper.get(name)) is not None:
+            axes.plot(known, row, marker="D", color="#c05621", markersize=6, linestyle="none")
+    axes.set_yticks(range(len(groups)), list(groups))
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.02)
+    axes.set_xlabel("right equations, of all seeds started (line: 95 % interval; diamond: the paper's rate)")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
 
 
 def suite_table(ledger: Mapping[str, Any]) -> str:
