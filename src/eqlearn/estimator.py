@@ -299,7 +299,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         place = group.index(output)
         picture = Picture(
             front=founds[which].front, best=best, true=true, predicted=best.equations[place](X),
-            inputs=_input_names(best, founds[which].variables),
+            inputs=founds[which].inputs,
             outputs=[self.target_names_[k] for k in group], output=place,
         )  # fmt: skip
         return draw(picture, kind, new_figure(kind))
@@ -350,13 +350,6 @@ def _target_names(y: Any) -> list[str]:
         return [str(name) for name in y.columns]
     name = getattr(y, "name", None)
     return [str(name)] if name is not None and np.ndim(y) == 1 else []
-
-
-def _input_names(candidate: Candidate, variables: Sequence[str]) -> list[str]:
-    """What the network sees: the columns first, then logarithms and products of them."""
-    count = 0 if candidate.network is None else candidate.network.in_features
-    known = list(getattr(candidate, "inputs", variables))
-    return [*known, *(f"input {k + 1}" for k in range(len(known), count))][:count]
 
 
 def _noise(equation: Equation, data: Table, output: int) -> float:

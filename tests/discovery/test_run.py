@@ -186,6 +186,17 @@ def test_several_outputs_share_a_search():
     assert [str(e) for e in found.best.equations] == ["x**2", "3*x"]
 
 
+def test_a_data_frame_names_the_variables():
+    import pandas as pd
+
+    X, y = sample("x**2", ("x",))
+
+    found = discover(pd.DataFrame(X, columns=["a length"]), y)
+
+    assert found.variables == ("a length",)
+    assert str(found.best.equation) == "`a length`**2"
+
+
 def test_rows_of_no_weight_are_not_seen():
     X, y = sample("x**2", ("x",))
     y[:20] += 100

@@ -62,7 +62,7 @@ class Parametric:
         steps: int = 30,
     ) -> ConstantFit:
         """Levenberg-Marquardt from `start`; the `fixed` ones stay where they are, with error zero."""
-        columns = torch.as_tensor(np.ascontiguousarray(X.T))
+        columns = torch.tensor(np.ascontiguousarray(X.T))
         root = None if weight is None else np.sqrt(weight / weight.mean())
         c = (self.start if start is None else start).copy()
         free = np.flatnonzero(~fixed) if fixed is not None else np.arange(len(c))
