@@ -19,7 +19,7 @@ SHORT = 25
 # How many networks are read at the end of a search in noise.
 FINAL = 10
 # A network of more weights is no formula that a person reads, unless it is exact.
-READABLE = 25
+READABLE = 18
 
 
 class Archive:
@@ -38,10 +38,12 @@ class Archive:
         self._leader = math.inf
         self._exact_rounds = 0
 
-    def add(self, outcome: Outcome) -> None:
-        """Takes up a round's networks."""
+    def add(self, outcome: Outcome, stop: Callable[[], bool] = never) -> None:
+        """Takes up a round's networks; reads formulas until `stop()` says that there is no more time."""
         gained = False
         for fit in sorted(outcome.fits, key=self._score):
+            if stop():
+                break
             if self._score(fit) < self._leader - 1e-6 and fit.weights <= READABLE:
                 self._leader, gained = self._score(fit), True
                 self._read(outcome.number, fit)

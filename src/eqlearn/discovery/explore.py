@@ -83,7 +83,7 @@ def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outc
     theta = population.settle_signs(theta, seen.x)
     lost = int((population.counts == 0).sum())
     theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT * 1e-6, stop=stop)
-    fits = _to_target(population, theta, loss, drawn, scales, problem)
+    fits = _to_target(population, theta, loss, drawn, scales, problem, stop)
     failures = {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
     exact = sum(fit.exact(problem.rows) for fit in fits)
     best = _finalists(fits, problem.rows, scene.finalists)
@@ -149,6 +149,7 @@ def _to_target(
     drawn: Sequence[Inversion | None],
     scales: Sequence[float],
     problem: Problem,
+    stop: Callable[[], bool],
 ) -> list[Fit]:
     """The finite members as fits to the target itself; inverted last units are put back and refitted."""
     fits, outer = [], []
@@ -163,7 +164,7 @@ def _to_target(
             outer.append(inversion.outer(Fit(fit.population, unscaled, fit.loss)))
     if outer:
         joined, packed = stack([p for p, _ in outer], [v[0] for _, v in outer])
-        packed, loss = levenberg_marquardt(joined, packed, problem, steps=20, enough=EXACT * 1e-6)
+        packed, loss = levenberg_marquardt(joined, packed, problem, steps=20, enough=EXACT * 1e-6, stop=stop)
         fits += [take(joined, packed, loss, i) for i in range(joined.members) if math.isfinite(loss[i])]
     return fits
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from eqlearn.core.network import EQL
 from eqlearn.core.snapping import number_cost, snap_constant
 from eqlearn.discovery.constants import ConstantFit, Parametric
 from eqlearn.discovery.features import Features
-from eqlearn.discovery.least_squares import Fit
+from eqlearn.discovery.least_squares import Fit, never
 from eqlearn.discovery.select import EXACT_ERROR, Candidate, Constant, constant_cost, description_length
 from eqlearn.discovery.table import Table
 
@@ -30,6 +30,7 @@ class Finisher:
     training: Table
     validation: Table | None = None
     extrapolation: Table | None = None
+    stop: Callable[[], bool] = never  # no more snapping from then on
 
     def network(self, fit: Fit) -> EQL:
         """The fitted network with its output in the user's units; its inputs are the scaled ones."""
@@ -119,7 +120,7 @@ class Finisher:
             equation = _collapse(formula, fit, loose)
         else:
             return None
-        snapped, fit = _snap(formula, fit, table, self.features.output)
+        snapped, fit = _snap(formula, fit, table, self.features.output, self.stop)
         final = formula.equation(snapped).simplified()
         again = Parametric(final)
         refit = again.fit(table.X, table.y, table.weight)
@@ -142,7 +143,7 @@ def _collapse(formula: Parametric, fit: ConstantFit, loose: np.ndarray) -> Equat
 
 
 def _snap(
-    formula: Parametric, fit: ConstantFit, table: Table, spread: float
+    formula: Parametric, fit: ConstantFit, table: Table, spread: float, stop: Callable[[], bool]
 ) -> tuple[list[sp.Expr | float], ConstantFit]:
     """Each constant in turn, the surest first, moved to a simple number within its error and the others
     refitted; a move stays if the description gets no longer."""
@@ -150,6 +151,8 @@ def _snap(
     fixed = np.zeros(len(values), dtype=bool)
     order = sorted(range(len(values)), key=lambda i: fit.standard_errors[i] / (abs(fit.values[i]) + 1e-300))
     for i in order:
+        if stop():
+            break
         value = float(fit.values[i])
         price = constant_cost(value, float(fit.standard_errors[i]), table.rows)
         if abs(value) * fit.influences[i] < 1e-9 * spread:
@@ -161,7 +164,7 @@ def _snap(
             continue
         start, hold = fit.values.copy(), fixed.copy()
         start[i], hold[i] = float(simple), True
-        trial = formula.fit(table.X, table.y, table.weight, start=start, fixed=hold)
+        trial = formula.fit(table.X, table.y, table.weight, start=start, fixed=hold, steps=8)
         floor = EXACT_ERROR * spread
         rise = table.rows * (math.log(max(trial.error, floor)) - math.log(max(fit.error, floor)))
         if rise + number_cost(simple) * math.log(2) <= price:

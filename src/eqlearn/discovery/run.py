@@ -157,9 +157,12 @@ def discover(
     features = Features.of(table.X, table.y, logarithms="pow" in names_of, degree=degree)
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
+    # Reading formulas takes time too: rounds end a little before the budget, reading just before it.
+    deadline = Deadline(math.inf if seconds is None else began + 0.88 * seconds)
+    last = Deadline(math.inf if seconds is None else began + 0.96 * seconds)
     # Formulas are read and compared on so many rows that more would tell nothing new.
     shown = split_rows(training, 1 - READ_ROWS / training.rows, READ_ROWS + 1, seed)[0]
-    finisher = Finisher(features, names, shown, validation, outside)
+    finisher = Finisher(features, names, shown, validation, outside, last)
     archive = Archive(finisher)
     seen = split_rows(training, 1 - settings.rows / training.rows, settings.rows + 1, seed)[0]
     weight = None if seen.weight is None else torch.as_tensor(seen.weight)
@@ -170,7 +173,6 @@ def discover(
         settings.half if penalty == "half" else settings.l0, hidden_layers, settings.finalists,
     )  # fmt: skip
     menu = Menu(settings.levels, hidden_layers, features, problem.rows, settings.members, seed)
-    deadline = Deadline(math.inf if seconds is None else began + 0.97 * seconds)
 
     started, exact, rounds, ended = 0, 0, 0, ""
     failures: Counter[str] = Counter()
@@ -178,7 +180,7 @@ def discover(
         while not ended:
             tasks = [menu.round(n, archive.parents) for n in range(rounds, rounds + menu.generation(rounds))]
             for outcome in _run(tasks, scene, deadline, n_jobs, journal):
-                archive.add(outcome)
+                archive.add(outcome, last)
                 started, exact, rounds = started + outcome.started, exact + outcome.exact, rounds + 1
                 failures.update(outcome.failures)
                 if progress is not None:
@@ -188,9 +190,13 @@ def discover(
                     break
     except KeyboardInterrupt:
         ended = "interrupted"
-    front = archive.front(Deadline(deadline.at + 0.03 * (seconds or math.inf)))
+    front = archive.front(last)
     best = rule(front)
-    polished = {id(c): finisher.refit(c, table) for c in front if c is best or table.rows <= READ_ROWS}
+    polished = {
+        id(c): finisher.refit(c, table)
+        for c in front
+        if c is best or (table.rows <= READ_ROWS and not last())
+    }
     return Found(
         best=polished[id(best)], front=tuple(polished.get(id(c), c) for c in front), restarts=started,
         rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
