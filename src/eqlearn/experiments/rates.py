@@ -78,7 +78,7 @@ def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float | None]) -> 
     axes.set_yticks(range(len(groups)), list(groups))
     axes.invert_yaxis()
     axes.set_xlim(0, 1.02)
-    axes.set_xlabel("right equations, of all seeds started (line: 95 % interval; diamond: the paper's rate)")
+    axes.set_xlabel("right equations of all seeds started\n(line: 95 % interval, diamond: the paper's rate)")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
