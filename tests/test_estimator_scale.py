@@ -102,18 +102,18 @@ READABLE = 50  # nodes: one line of print
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["diabetes", "hubble", "ultrasound"])
+@pytest.mark.parametrize("name", ["diabetes", "ultrasound"])
 def test_without_an_exact_law_the_equation_is_as_good_as_ridge_regression(name):
     if name == "diabetes":
         X, y = load_diabetes(return_X_y=True, as_frame=True)
     else:
         X, y = load(name).X, load(name).y
 
-    assert cross_validated(EQLRegressor(), X, y) >= cross_validated(RIDGE, X, y) - 0.005
+    assert cross_validated(EQLRegressor(), X, y) >= cross_validated(RIDGE, X, y)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["diabetes", "hubble", "ultrasound"])
+@pytest.mark.parametrize("name", ["diabetes", "ultrasound"])
 def test_without_an_exact_law_the_equation_is_readable_and_not_called_exact(name):
     if name == "diabetes":
         X, y = load_diabetes(return_X_y=True, as_frame=True)

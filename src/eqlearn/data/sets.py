@@ -56,12 +56,6 @@ SETS: dict[str, DataSet] = {
             "NIST Atomic Spectra Database",
         ),
         DataSet(
-            "hubble",
-            "velocity",
-            "Radial velocities (km/s) and distances (Mpc) of 24 nebulae: the expansion of the universe.",
-            "E. Hubble, PNAS 15 (1929) 168",
-        ),
-        DataSet(
             "ultrasound",
             "response",
             "Ultrasonic response of reference blocks by distance in metal: a noisy calibration curve.",
