@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqlearn.errors import EqlearnError, InvalidArgument
-from eqlearn.reproduce import Penalty
 from eqlearn.reproduce import app as reproduce
+from eqlearn.reproduce.options import Penalty
 
 if TYPE_CHECKING:
     from eqlearn.data.tables import Measurements

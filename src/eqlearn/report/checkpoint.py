@@ -1,0 +1,46 @@
+"""Training that a kill does not lose: where it stands goes to a sealed file, from which it is taken up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic
+
+from eqlearn.core.sealed import read_sealed, write_tensors
+from eqlearn.training.loop import Record, Training
+from eqlearn.training.state import TrainingState
+
+Start = Callable[[TrainingState | None], Training]
+
+
+def followed(path: Path, start: Start, every: float = 20.0) -> Iterator[Record]:
+    """Trains to the end and gives its records; at a record, every so many seconds, its state is written.
+
+    ```python
+    for record in followed(folder / "training.safetensors", lambda state: train(..., resume=state)):
+        ...
+    ```
+
+    Where the file is there, `start` gets its state and training goes on from it, to the same end. The file
+    stays when training is over, so that what follows may be killed too; whoever has the result removes it.
+    """
+    training = start(_read(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = monotonic()
+    for record in training:
+        yield record
+        if monotonic() - written >= every:
+            _write(path, training.state())
+            written = monotonic()
+    _write(path, training.state())
+
+
+def _read(path: Path) -> TrainingState | None:
+    if not path.exists():
+        return None
+    plain, tensors = read_sealed(path)
+    return TrainingState.of(tensors, plain)
+
+
+def _write(path: Path, state: TrainingState) -> None:
+    write_tensors(path, state.plain(), state.tensors)

@@ -1,0 +1,13 @@
+"""`eqlearn reproduce`: the paper's experiments from the command line, resumable, into JSON and Markdown."""
+
+import typer
+
+from eqlearn.reproduce.benchmark import benchmark, suite
+
+app = typer.Typer(help="Repeats the paper's experiments.", no_args_is_help=True, rich_markup_mode=None)
+app.command(epilog="Example: eqlearn reproduce benchmark --penalty l0 --seeds 20 --out results/benchmark")(
+    benchmark
+)
+app.command(epilog="Example: eqlearn reproduce suite nguyen --seconds 10 --seeds 3 --out results/suites")(
+    suite
+)

@@ -1,0 +1,88 @@
+"""`eqlearn reproduce benchmark` and `suite`: formulas looked for in tables, every seed counted."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from eqlearn.reproduce.options import (
+    OnlyOption,
+    OutOption,
+    Penalty,
+    PenaltyOption,
+    Preset,
+    PresetOption,
+    SeedsOption,
+    leave_picture,
+    leave_table,
+    wanted,
+)
+
+
+class Sine(str, Enum):
+    two_pi = "2pi"
+    one = "1"
+
+
+def benchmark(
+    preset: PresetOption = Preset.modern,
+    penalty: PenaltyOption = Penalty.half,
+    seeds: SeedsOption = 20,
+    noise: Annotated[float, typer.Option(help="Noise, as a fraction of the target's spread.", min=0)] = 0.0,
+    sine: Annotated[
+        Sine, typer.Option(help="The sine unit: sin(2πg) as in the paper, or sin(g).")
+    ] = Sine.two_pi,
+    only: OnlyOption = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two seeds of the ten functions.")] = False,
+    out: OutOption = Path("runs/benchmark"),
+) -> None:
+    """The table of ten functions, and three more; every seed has its own data and counts."""
+    from eqlearn.experiments.benchmark import TARGETS, Condition, trials
+    from eqlearn.experiments.rates import benchmark_table, draw_rates
+    from eqlearn.report.ledger import Ledger
+
+    condition = Condition(preset.value, penalty.value, noise, sine.value)
+    targets = TARGETS[:10] if quick else TARGETS
+    names = wanted(only, [t.name for t in targets])
+    ledger = Ledger(out / f"{condition.name}.json", {"condition": condition.name})
+    for target in (t for t in targets if t.name in names):
+        missing = [s for s in range(2 if quick else seeds) if f"{target.name} {s}" not in ledger.trials]
+        for trial in trials(target, condition, missing):
+            ledger.add(f"{target.name} {trial['seed']}", {"function": target.name, **trial})
+            _say(target.name, trial)
+    column = 0 if condition.penalty == "half" else 1
+    paper = {t.name: t.paper[column] if t.paper else None for t in targets}
+    leave_picture(ledger.path.with_suffix(".png"), draw_rates(ledger.plain, paper))
+    leave_table(ledger, benchmark_table(ledger.plain, paper))
+
+
+def suite(
+    name: Annotated[str, typer.Argument(help="The suite's name, such as nguyen, jin or feynman.")],
+    seconds: Annotated[float, typer.Option(help="The budget of a trial.", min=0.1)] = 10.0,
+    seeds: SeedsOption = 3,
+    only: OnlyOption = None,
+    out: OutOption = Path("runs/suites"),
+) -> None:
+    """A set of formulas from the literature, with default settings and a budget in seconds."""
+    from eqlearn.experiments.rates import suite_table
+    from eqlearn.experiments.suites import find_suite, trials
+    from eqlearn.report.ledger import Ledger
+
+    problems = find_suite(name)
+    names = wanted(only, [p.name for p in problems])
+    ledger = Ledger(out / f"{name}-{seconds:g}s.json", {"suite": name, "seconds": seconds})
+    for problem in (p for p in problems if p.name in names):
+        missing = [s for s in range(seeds) if f"{problem.name} {s}" not in ledger.trials]
+        for trial in trials(problem, missing, seconds):
+            ledger.add(f"{problem.name} {trial['seed']}", trial)
+            _say(problem.name, trial)
+    leave_table(ledger, suite_table(ledger.plain))
+
+
+def _say(name: str, trial: dict[str, Any]) -> None:
+    typer.echo(
+        f"{trial['tier']:8} {trial['seconds']:7.2f} s  {name} seed {trial['seed']}: {trial['equation'][:100]}"
+    )
