@@ -34,3 +34,17 @@ def test_unknown_names_end_with_code_2_and_one_sentence(tmp_path, capsys):
         assert main(["reproduce", *arguments, "--out", str(tmp_path)]) == 2
 
     assert "Traceback" not in capsys.readouterr().err
+
+
+def test_run_times_are_measured_once_and_set_beside_the_papers(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("eqlearn.experiments.timing.STEPS", 200)
+
+    for _ in range(2):
+        assert main(["reproduce", "timing", "--quick", "--out", str(tmp_path)]) == 0
+
+    told = capsys.readouterr().out
+    assert told.count("2 hidden layers, 20 trials") == 1
+    assert "| 37 |" in told
+    assert all(
+        t["seconds"] > 0 for t in json.loads((tmp_path / "timing-quick.json").read_text())["trials"].values()
+    )

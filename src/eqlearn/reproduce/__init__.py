@@ -3,6 +3,7 @@
 import typer
 
 from eqlearn.reproduce.benchmark import benchmark, suite
+from eqlearn.reproduce.timing import timing
 
 app = typer.Typer(help="Repeats the paper's experiments.", no_args_is_help=True, rich_markup_mode=None)
 app.command(epilog="Example: eqlearn reproduce benchmark --penalty l0 --seeds 20 --out results/benchmark")(
@@ -11,3 +12,4 @@ app.command(epilog="Example: eqlearn reproduce benchmark --penalty l0 --seeds 20
 app.command(epilog="Example: eqlearn reproduce suite nguyen --seconds 10 --seeds 3 --out results/suites")(
     suite
 )
+app.command(epilog="Example: eqlearn reproduce timing --quick")(timing)

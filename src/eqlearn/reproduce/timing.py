@@ -1,0 +1,28 @@
+"""`eqlearn reproduce timing`: the paper's run times beside this machine's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eqlearn.reproduce.options import OutOption, leave_table
+
+
+def timing(
+    quick: Annotated[bool, typer.Option("--quick", help="A twentieth of the steps, scaled up.")] = False,
+    out: OutOption = Path("runs/timing"),
+) -> None:
+    """20,000 steps of the paper's network, one trial alone and twenty together."""
+    from eqlearn.experiments.timing import STEPS, TIMINGS, timing_table
+    from eqlearn.report.ledger import Ledger
+
+    ledger = Ledger(
+        out / f"timing{'-quick' if quick else ''}.json", {"steps": STEPS // 20 if quick else STEPS}
+    )
+    for case in TIMINGS:
+        if case.name not in ledger.trials:
+            ledger.add(case.name, case.measure(ledger.plain["settings"]["steps"]))
+            typer.echo(f"{ledger.trials[case.name]['seconds']:7.1f} s  {case.name}")
+    leave_table(ledger, timing_table(ledger.plain))
