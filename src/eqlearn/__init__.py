@@ -22,7 +22,7 @@ _HOMES = {
     "eqlearn.training.presets": ("PRESETS", "train_population"),
     "eqlearn.discovery.polish": ("polish",),
     "eqlearn.discovery.eliminate": ("eliminate",),
-    "eqlearn.discovery.run": ("discover",),
+    "eqlearn.discovery.run": ("Settings", "discover"),
     "eqlearn.discovery.judge": ("Verdict", "judge"),
     "eqlearn.estimator": ("EQLRegressor",),
 }

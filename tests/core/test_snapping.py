@@ -100,6 +100,13 @@ def test_the_cost_is_the_logarithm_of_one_plus_p_times_q(number, bits):
     assert number_cost(number) == pytest.approx(bits)
 
 
+@pytest.mark.parametrize(("value", "simple"), [(9.9, 10), (0.325, sp.Rational(1, 3)), (3.15, sp.pi)])
+def test_a_power_of_pi_is_not_preferred_to_a_plain_number_as_near(value, simple):
+    tolerance = 0.03 * value
+
+    assert snap_constant(value, tolerance if simple != sp.pi else 0.02) == simple
+
+
 def test_a_longer_number_costs_more():
     costs = [number_cost(n) for n in (sp.pi, 2 * sp.pi, 2 * sp.pi / 3, 17 * sp.pi / 19)]
 

@@ -75,7 +75,7 @@ def fingerprint(found):
 
 
 def test_a_seed_gives_the_same_candidates_whatever_the_workers_and_the_global_state():
-    X, y = sample("sin(3*x)*x", ("x",), rows=40)
+    X, y = sample("sin(3*x)*x", ("x",), rows=40, noise=0.1)
     options = {"restarts": 130, "seed": 3, "hidden_layers": 2}
 
     alone = discover(X, y, **options)
@@ -131,7 +131,7 @@ def test_a_time_budget_is_kept():
 
 
 def test_every_network_started_is_counted():
-    X, y = sample("sin(3*x)*x", ("x",), rows=40)
+    X, y = sample("sin(3*x)*x", ("x",), rows=40, noise=0.1)
     seen = []
 
     found = discover(X, y, restarts=60, hidden_layers=2, progress=lambda p: seen.append(p.restarts))

@@ -53,9 +53,10 @@ def fitted(value: float) -> Any:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint for a name that was not found."""
     known = list(dict.fromkeys(known))
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    folded = {k.casefold(): k for k in reversed(known)}
+    nearest = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
     if nearest:
-        return f"did you mean {nearest[0]!r}?"
+        return f"did you mean {folded[nearest[0]]!r}?"
     return f"the known ones are {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}"
 
 

@@ -65,7 +65,9 @@ def number_cost(number: sp.Expr) -> float:
     if isinstance(number, (sp.Pow, sp.exp)) and not number.has(sp.Float):
         base, exponent = number.as_base_exp()
         if exponent.is_Rational:
-            return number_cost(base) + math.log2(abs(int(exponent.p)) * int(exponent.q))
+            # 1/pi and pi**2 are rarer than pi: in noise, 1/3 and 10 are more likely than they.
+            p, q = int(exponent.p), int(exponent.q)
+            return number_cost(base) + math.log2(abs(p) * q) + (p < 0) + (abs(p) > 1)
     raise InvalidArgument(
         f"`number` must be an exact product of fractions, roots, pi and e, got {number}; "
         "a fitted constant costs what its precision costs"

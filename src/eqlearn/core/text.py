@@ -83,6 +83,11 @@ def quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def printable(text: str) -> str:
+    """The text on one line, with nothing in it that a terminal would obey."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def float_text(number: Any, digits: int | None) -> str:
     """A fitted constant as text, with all its digits or with so many significant ones."""
     if abs(magnitude(number)) > 1000:

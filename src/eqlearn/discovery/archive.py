@@ -11,8 +11,9 @@ import sympy as sp
 from eqlearn.core.equation import Equation
 from eqlearn.discovery.explore import Outcome
 from eqlearn.discovery.finish import Finisher
+from eqlearn.discovery.ladder import linear_ladder
 from eqlearn.discovery.least_squares import Fit, never
-from eqlearn.discovery.select import Candidate, Constant, best_description, pareto_front
+from eqlearn.discovery.select import Candidate, Constant, pareto_front, shortest_description
 
 # An exact formula of at most this many nodes is taken at once; a longer one is given another round.
 SHORT = 25
@@ -20,6 +21,10 @@ SHORT = 25
 FINAL = 10
 # A network of more weights is no formula that a person reads, unless it is exact.
 READABLE = 18
+# A sum of more columns than this fills more than a line.
+TERMS = 12
+# Of so many rows, more would not change which candidate is chosen.
+ENOUGH = 5000
 
 
 class Archive:
@@ -58,14 +63,14 @@ class Archive:
     def _score(self, fit: Fit) -> float:
         return fit.score(self.finisher.training.rows)
 
-    def _read(self, number: int, fit: Fit) -> None:
-        candidate = self.finisher.candidate(fit, number)
+    def _read(self, number: int, fit: Fit, snap: bool = True) -> None:
+        candidate = self.finisher.candidate(fit, number, snap)
         if candidate is not None:
             self.candidates.append(candidate)
 
     @property
     def best(self) -> Candidate:
-        return best_description(self.candidates)
+        return shortest_description(self.candidates)
 
     @property
     def complete(self) -> bool:
@@ -86,7 +91,25 @@ class Archive:
                     break
                 self._read(number, fit)
             self._unread.clear()
-        return pareto_front(self.candidates)
+            # Sums of columns that scored low in the linear round for their length, but may predict well.
+            for fit in linear_ladder(self.finisher.features, self.finisher.training, TERMS):
+                if stop():
+                    break
+                self._read(0, fit, snap=False)
+        front = pareto_front(self.candidates)
+        return front if self.best.exact else self._on_all_rows(front, stop)
+
+    def _on_all_rows(self, front: tuple[Candidate, ...], stop: Callable[[], bool]) -> tuple[Candidate, ...]:
+        """The same candidates, fitted to the rows held out as well: few rows decide better than fewer."""
+        held_out, table = self.finisher.validation, self.finisher.training
+        if held_out is None or table.rows > ENOUGH:
+            return front
+        whole, fitted = table.join(held_out), []
+        for candidate in front:
+            if stop():
+                return front  # lengths compare only over the same rows
+            fitted.append(self.finisher.refit(candidate, whole))
+        return pareto_front(fitted)
 
     def _worth_reading(self) -> list[tuple[int, Fit]]:
         """The best by score, and for each size the best fit."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -10,45 +11,52 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eqlearn.discovery.dictionary import product_sketches, sum_sketches
 from eqlearn.discovery.eliminate import eliminate_fits
-from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import Inversion
-from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, never, stack, take
+from eqlearn.discovery.least_squares import (
+    EXACT,
+    Fit,
+    Problem,
+    levenberg_marquardt,
+    never,
+    normal_equations,
+    stack,
+    take,
+)
+from eqlearn.discovery.linear import EXACT_SHARE, allowed_banks, linear_sketches
 from eqlearn.discovery.population import Population
-from eqlearn.discovery.sparsify import Half, HardConcreteL0
-from eqlearn.discovery.starts import Start, Waves, grown_start, linear_start, random_start
-from eqlearn.discovery.structures import Level, Vocabulary
+from eqlearn.discovery.rational import rational_sketches
+from eqlearn.discovery.reduction import reduced, reduced_scene, restored
+from eqlearn.discovery.scene import Scene, Sketch
+from eqlearn.discovery.sketch import layout
+from eqlearn.discovery.starts import Start, grown_start, linear_start, random_start
+from eqlearn.discovery.structures import Level
 
 # Networks of more weights than this are large.
 LARGE = 25
-BANKS = ("plain", "log", "quadratic", "products", "powers")
-
-
-@dataclass(frozen=True)
-class Scene:
-    """What all rounds of a search share: the scaled data, what networks may see and be made of."""
-
-    problem: Problem
-    features: Features
-    vocabulary: Vocabulary
-    waves: Waves
-    inversions: tuple[Inversion, ...]
-    sparsifier: Half | HardConcreteL0
-    hidden_layers: int
-    finalists: int = 4
+# Networks of at most so many weights are eliminated in no time.
+SMALL = 12
+# What is left of a reduction must be at most so many variables for a dictionary to be worth its time.
+FEW = 6
 
 
 @dataclass(frozen=True)
 class Round:
     """What a round is to do; equal rounds give equal results, wherever they run.
 
-    Without a `level` it tries everything that is linear in one bank of inputs, plain or inverted.
+    `kind` is "linear" (in one bank of inputs), "rational" (quotients of polynomials), "sums" or "products"
+    (of functions out of a dictionary), each plain or inverted; "reduced" (all of these, in fewer variables);
+    "banks" (sums of many inputs, by elimination); or "networks", drawn at a `level`. A round that is `quick`
+    gives what fits exactly, or else what is small: to eliminate the rest takes longer than to find it.
     """
 
     number: int
-    level: Level | None
-    members: int
+    kind: str
     seed: int
+    level: Level | None = None
+    members: int = 0
+    quick: bool = False
     parents: tuple[Fit, ...] = ()
 
 
@@ -66,49 +74,125 @@ class Outcome:
 def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outcome:
     """Runs one round."""
     rng = np.random.default_rng([task.seed, task.number])
+    fits: list[Fit] = []
+    failures: Counter[str] = Counter()
+    started = 0
+    for batch in _batches(_starts(task, scene, rng, stop)):
+        started += len(batch)
+        found, reasons = _solve(task, scene, batch, rng, stop)
+        fits += found
+        failures.update(reasons)
+    rows = scene.problem.rows
+    # What a dictionary can come close to, it does; only what is at rounding is meant.
+    exact = [fit for fit in fits if fit.exact(rows) and (not task.quick or fit.loss < EXACT_SHARE)]
+    # Beside an exact fit the others need no further work.
+    worth = [_trimmed(fit, scene.problem) for fit in exact] or fits
+    if task.quick and not exact:
+        worth = [fit for fit in fits if fit.weights <= SMALL]
+    best = _finalists(worth, rows, scene.finalists)
+    best = [f for group in _by_kind(best) for f in eliminate_fits(group, scene.problem, stop=stop)]
+    return Outcome(task.number, best, started, len(exact), {k: v for k, v in failures.items() if v > 0})
+
+
+def _solve(
+    task: Round,
+    scene: Scene,
+    batch: Sequence[tuple[Inversion | None, Start]],
+    rng: np.random.Generator,
+    stop: Callable[[], bool],
+) -> tuple[list[Fit], dict[str, int]]:
+    """Fits to the target from starts of one depth, and why some starts led to none."""
     problem = scene.problem
-    drawn, starts = zip(*_starts(task, scene, rng), strict=True)
+    drawn, starts = zip(*batch, strict=True)
     # Only what a start names is there: the rest of the inputs belong to other banks.
     population = Population([s.structure for s in starts], [[w != 0 for w in s.weights] for s in starts])
     theta = _pack(population, starts)
-    scales = [1.0 if i is None else float(i.target.std()) or 1.0 for i in drawn]
-    targets = [problem.y if i is None else i.target / s for i, s in zip(drawn, scales, strict=True)]
+    targets = [problem.y if i is None else i.target / i.scale for i in drawn]
     seen = Problem(problem.x, torch.stack(targets), problem.weight)
     # What is linear has one optimum, and elimination finds the sparse one from there, given enough rows.
-    if task.level is not None or problem.rows < int(population.counts.max()) + 3:
+    if task.kind == "networks" or (task.kind == "banks" and problem.rows < int(population.counts.max()) + 3):
         seed = int(rng.integers(2**31))
         population, theta = scene.sparsifier(population, theta, seen, seed=seed, stop=stop)
     if stop():
-        return Outcome(task.number, [], len(starts), 0, {"cut off by the clock": len(starts)})
+        return [], {"cut off by the clock": len(starts)}
     theta = population.settle_signs(theta, seen.x)
     lost = int((population.counts == 0).sum())
     theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT * 1e-6, stop=stop)
-    fits = _to_target(population, theta, loss, drawn, scales, problem, stop)
-    failures = {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
-    exact = sum(fit.exact(problem.rows) for fit in fits)
-    best = _finalists(fits, problem.rows, scene.finalists)
-    best = [f for group in _by_kind(best) for f in eliminate_fits(group, problem, stop=stop)]
-    return Outcome(task.number, best, len(starts), exact, {k: v for k, v in failures.items() if v > 0})
+    fits = _to_target(population, theta, loss, drawn, problem, stop)
+    return fits, {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
 
 
-def _starts(task: Round, scene: Scene, rng: np.random.Generator) -> Iterator[tuple[Inversion | None, Start]]:
-    if task.level is None:
-        yield from _linear_starts(scene)
-        return
+def _trimmed(fit: Fit, problem: Problem) -> Fit:
+    """An exact fit without the weights that move nothing: all at once, if it stays exact."""
+    state = normal_equations(fit.population, fit.theta, problem)
+    influence = fit.theta[0].abs() * state.curvature[0].diagonal().sqrt()
+    keep = influence > 1e-7 * influence.max()
+    if bool(keep.all()):
+        return fit
+    population, theta = fit.population.restrict(fit.theta, keep[None], [0])
+    theta, loss = levenberg_marquardt(population, theta, problem, steps=15, enough=EXACT * 1e-6)
+    smaller = Fit(population, theta, float(loss[0]))
+    return smaller if smaller.exact(problem.rows) else fit
+
+
+def _batches(
+    starts: Iterator[tuple[Inversion | None, Start]],
+) -> list[list[tuple[Inversion | None, Start]]]:
+    """Starts that can be solved together: of one depth and way of joining."""
+    groups: dict[tuple[int, bool], list[tuple[Inversion | None, Start]]] = {}
+    for inversion, start in starts:
+        kind = len(start.structure.layers), start.structure.skip
+        groups.setdefault(kind, []).append((inversion, start))
+    return [groups[kind] for kind in sorted(groups)]
+
+
+def _starts(
+    task: Round, scene: Scene, rng: np.random.Generator, stop: Callable[[], bool]
+) -> Iterator[tuple[Inversion | None, Start]]:
+    if task.kind == "banks":
+        yield from _bank_starts(scene)
+    elif task.kind in SKETCHED:
+        for sketch in SKETCHED[task.kind](scene, stop):
+            start = layout(sketch.readout, scene.features.count, scene.vocabulary.identity)
+            yield sketch.inversion, start
     for _ in range(task.members):
-        inversion = _inversion(task.level, scene, rng) if not task.parents else None
-        yield inversion, _start(task, task.level, scene, inversion, rng)
+        yield _drawn(task, scene, rng)
 
 
-def _linear_starts(scene: Scene) -> Iterator[tuple[Inversion | None, Start]]:
+def _bank_starts(scene: Scene) -> Iterator[tuple[Inversion | None, Start]]:
     """Every bank with every inversion that the depth allows; a smaller bank is part of a larger one."""
-    features, shape = scene.features, (scene.features.count, scene.problem.y.shape[0])
-    for inversion in (None, *scene.inversions):
-        used = inversion is not None
-        allowed = [b for b in BANKS if features.layers(b) + used <= scene.hidden_layers]
-        banks = {tuple(features.bank(b)) for b in allowed}
-        for bank in sorted(banks):
+    shape = (scene.features.count, scene.problem.y.shape[0])
+    for inversion in scene.targets:
+        for bank in allowed_banks(scene, int(inversion is not None)):
             yield inversion, linear_start(*shape, bank, scene.vocabulary.identity)
+
+
+def _reduced_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterator[Sketch]:
+    """What the other kinds of rounds make of the same target in fewer variables."""
+    state = reduced(scene) if scene.problem.y.shape[0] == 1 else None
+    if state is None:
+        return
+    smaller = reduced_scene(state, scene, 2**scene.hidden_layers if scene.features.products else 1)
+    for name, sketches in DIRECT.items():
+        if name in ("products", "sums") and len(state.columns) > FEW:
+            continue
+        for sketch in sketches(smaller, stop):
+            whole = restored(sketch, state, smaller, scene)
+            if whole is not None:
+                yield whole
+                left = whole.readout.value(scene.problem.x) - scene.problem.y[0]
+                if float(left.square().mean()) < EXACT_SHARE:
+                    return
+
+
+# Rounds whose starts depend on the data alone.
+DIRECT = {
+    "linear": linear_sketches,
+    "rational": rational_sketches,
+    "products": product_sketches,
+    "sums": sum_sketches,
+}
+SKETCHED = {**DIRECT, "reduced": _reduced_sketches}
 
 
 def _inversion(level: Level, scene: Scene, rng: np.random.Generator) -> Inversion | None:
@@ -120,6 +204,12 @@ def _inversion(level: Level, scene: Scene, rng: np.random.Generator) -> Inversio
         return None
     first, *others = scene.inversions
     return first if not others or rng.random() < 0.5 else others[int(rng.integers(len(others)))]
+
+
+def _drawn(task: Round, scene: Scene, rng: np.random.Generator) -> tuple[Inversion | None, Start]:
+    level = task.level or Level(1, 2, 1)
+    inversion = _inversion(level, scene, rng) if not task.parents else None
+    return inversion, _start(task, level, scene, inversion, rng)
 
 
 def _start(
@@ -147,7 +237,6 @@ def _to_target(
     theta: Tensor,
     loss: Tensor,
     drawn: Sequence[Inversion | None],
-    scales: Sequence[float],
     problem: Problem,
     stop: Callable[[], bool],
 ) -> list[Fit]:
@@ -160,7 +249,7 @@ def _to_target(
         if inversion is None:
             fits.append(fit)
         else:
-            unscaled = torch.where(fit.population.readout(), fit.theta * scales[i], fit.theta)
+            unscaled = torch.where(fit.population.readout(), fit.theta * inversion.scale, fit.theta)
             outer.append(inversion.outer(Fit(fit.population, unscaled, fit.loss)))
     if outer:
         joined, packed = stack([p for p, _ in outer], [v[0] for _, v in outer])

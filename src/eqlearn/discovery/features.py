@@ -77,6 +77,26 @@ class Features:
         }.get(name, lambda p: False)
         return [i for i, p in enumerate(self.products) if wanted(p)]
 
+    def polynomials(self, degree: int) -> list[int]:
+        """The columns and their products of up to `degree` factors."""
+        columns, behind = len(self.scales), len(self.scales) + len(self.logarithms)
+        terms = (i for i, p in enumerate(self.products) if len(p) <= degree and p[-1] < columns)
+        return [*range(columns), *(behind + i for i in terms)]
+
+    @property
+    def degree(self) -> int:
+        """Of how many columns the longest product is."""
+        return max((len(p) for p in self.products if p[-1] < len(self.scales)), default=1)
+
+    def factors(self, place: int) -> tuple[int, ...]:
+        """The columns (or logarithms) whose product an input is."""
+        behind = len(self.scales) + len(self.logarithms)
+        return (place,) if place < behind else self.products[place - behind]
+
+    def size(self, place: int) -> float:
+        """How many of the user's units one unit of a column or of a product of columns is."""
+        return math.prod(self.scales[i] for i in self.factors(place))
+
     def layers(self, name: str) -> int:
         """How many hidden layers of squares and products a bank stands for: each can double the degree."""
         degree = max((len(self.products[i]) for i in self._products_of(name)), default=1)

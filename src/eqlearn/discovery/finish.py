@@ -16,8 +16,16 @@ from eqlearn.core.network import EQL
 from eqlearn.core.snapping import number_cost, snap_constant
 from eqlearn.discovery.constants import ConstantFit, Parametric
 from eqlearn.discovery.features import Features
+from eqlearn.discovery.foresight import leave_one_out, structure_cost
 from eqlearn.discovery.least_squares import Fit, never
-from eqlearn.discovery.select import EXACT_ERROR, Candidate, Constant, constant_cost, description_length
+from eqlearn.discovery.select import (
+    EXACT_ERROR,
+    Candidate,
+    Constant,
+    constant_cost,
+    description_length,
+    prediction_length,
+)
 from eqlearn.discovery.table import Table
 
 
@@ -43,11 +51,14 @@ class Finisher:
         column = network.symbolic(self.features.symbolic(symbols))
         return tuple(Equation(expression, self.variables).simplified() for expression in column)
 
-    def candidate(self, fit: Fit, number: int) -> Candidate | None:
-        """The candidate that a fit stands for; none if its formula is not finite on the data."""
+    def candidate(self, fit: Fit, number: int, snap: bool = True) -> Candidate | None:
+        """The candidate that a fit stands for; none if its formula is not finite on the data.
+
+        Snapping also drops terms that do not pay for their digits; without it, all of them stay.
+        """
         network = self.network(fit)
         read = self.read(network)
-        settled = [self._settle(equation, k) for k, equation in enumerate(read)]
+        settled = [self._settle(equation, k, snap) for k, equation in enumerate(read)]
         if any(s is None for s in settled):
             return None
         equations, constants = zip(*(s for s in settled if s is not None), strict=True)
@@ -60,18 +71,13 @@ class Finisher:
         network: EQL | None = None,
         number: int = -1,
     ) -> Candidate:
-        """The candidate with its errors and description length."""
+        """The candidate with its errors and lengths."""
         error = self.error(equations, self.training)
-        alphabet = {node.func for e in equations for node in sp.preorder_traversal(e.expr) if node.args}
-        rows = self.training.rows * len(equations)
-        numbers = sum(constant_cost(c.value, c.standard_error, rows) for each in constants for c in each)
-        numbers += sum(_exact_number_costs(e.expr) for e in equations)
-        nodes = sum(e.complexity for e in equations)
-        symbols = len(alphabet) + len(self.variables) + 1
         return Candidate(
             equations=tuple(equations),
             training_error=error,
-            description_length=description_length(rows, error, numbers, nodes, symbols),
+            description_length=self._description(equations, constants, self.training),
+            prediction_length=self._prediction(equations, self.training),
             exact=error < EXACT_ERROR,
             validation_error=self.error(equations, self.validation),
             extrapolation_error=self.error(equations, self.extrapolation),
@@ -82,20 +88,43 @@ class Finisher:
         )
 
     def refit(self, candidate: Candidate, table: Table) -> Candidate:
-        """The candidate with its constants fitted to all rows; its held-out error stays what it was."""
+        """The candidate with its constants fitted to all rows, and its lengths in which to tell them all; its
+        held-out error stays what it was."""
         equations, constants = [], []
         for k, equation in enumerate(candidate.equations):
             formula = Parametric(equation)
             fit = formula.fit(table.X, table.y[:, k], table.weight)
             if not math.isfinite(fit.error):
-                return candidate
-            pairs = zip(fit.values, fit.standard_errors, strict=True)
-            constants.append(tuple(Constant(float(v), float(s)) for v, s in pairs))
+                return replace(candidate, description_length=math.inf, prediction_length=math.inf)
+            constants.append(_constants(fit))
             equations.append(formula.equation(list(fit.values)))
-        error = self.error(equations, self.training)
         return replace(
-            candidate, equations=tuple(equations), constants=tuple(constants), training_error=error
+            candidate,
+            equations=tuple(equations),
+            constants=tuple(constants),
+            training_error=self.error(equations, self.training),
+            description_length=self._description(equations, constants, table),
+            prediction_length=self._prediction(equations, table),
         )
+
+    def _description(
+        self, equations: Sequence[Equation], constants: Sequence[tuple[Constant, ...]], table: Table
+    ) -> float:
+        alphabet = {node.func for e in equations for node in sp.preorder_traversal(e.expr) if node.args}
+        rows = table.rows * len(equations)
+        numbers = sum(constant_cost(c.value, c.standard_error, rows) for each in constants for c in each)
+        numbers += sum(_exact_number_costs(e.expr) for e in equations)
+        nodes = sum(e.complexity for e in equations)
+        symbols = len(alphabet) + len(self.variables) + 1
+        return description_length(rows, self.error(equations, table), numbers, nodes, symbols)
+
+    def _prediction(self, equations: Sequence[Equation], table: Table) -> float:
+        left = [leave_one_out(e, table.X, table.y[:, k], table.weight) for k, e in enumerate(equations)]
+        with np.errstate(over="ignore"):
+            square = float(np.square(left).mean())
+        error = math.sqrt(square) / self.features.output if math.isfinite(square) else math.inf
+        structure = sum(structure_cost(e.expr, len(self.variables)) for e in equations)
+        return prediction_length(table.rows * len(equations), error, structure)
 
     def error(self, equations: Sequence[Equation], table: Table | None) -> float:
         """Root-mean-square error over the training target's spread; NaN without data."""
@@ -106,7 +135,9 @@ class Finisher:
         square = float((residual**2).mean(axis=1) @ weight / weight.sum())
         return math.sqrt(square) / self.features.output if math.isfinite(square) else math.inf
 
-    def _settle(self, equation: Equation, output: int) -> tuple[Equation, tuple[Constant, ...]] | None:
+    def _settle(
+        self, equation: Equation, output: int, snap: bool
+    ) -> tuple[Equation, tuple[Constant, ...]] | None:
         """Constants fitted, redundant ones collapsed, simple ones snapped."""
         table = Table(self.training.X, self.training.y[:, output], self.training.weight)
         for _ in range(6):
@@ -120,16 +151,20 @@ class Finisher:
             equation = _collapse(formula, fit, loose)
         else:
             return None
+        if not snap:
+            return formula.equation(list(fit.values)), _constants(fit)
         snapped, fit = _snap(formula, fit, table, self.features.output, self.stop)
         final = formula.equation(snapped).simplified()
         again = Parametric(final)
         refit = again.fit(table.X, table.y, table.weight)
         if refit.error > max(fit.error, EXACT_ERROR * self.features.output) * 1.001:
             return None
-        constants = tuple(
-            Constant(float(v), float(s)) for v, s in zip(refit.values, refit.standard_errors, strict=True)
-        )
-        return again.equation(list(refit.values)), constants
+        return again.equation(list(refit.values)), _constants(refit)
+
+
+def _constants(fit: ConstantFit) -> tuple[Constant, ...]:
+    pairs = zip(fit.values, fit.standard_errors, strict=True)
+    return tuple(Constant(float(v), float(s)) for v, s in pairs)
 
 
 def _collapse(formula: Parametric, fit: ConstantFit, loose: np.ndarray) -> Equation:

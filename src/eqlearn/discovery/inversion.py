@@ -13,7 +13,7 @@ from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.population import Population
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Inversion:
     """A last layer of one unit, undone on the target: fitting `target` fits `unit` of the network's output.
 
@@ -23,6 +23,7 @@ class Inversion:
     unit: Primitive
     target: Tensor
     sign: float = 1.0
+    scale: float = 1.0  # the target's spread: what is fitted is the target in units of it
 
     def outer(self, fit: Fit) -> tuple[Population, Tensor]:
         """The fitted network with the unit as its last layer."""
@@ -66,5 +67,6 @@ def inversions(primitives: Sequence[Primitive], y: Tensor) -> list[Inversion]:
             continue
         unit = units[name]
         if allowed(sign * y):
-            found.append(Inversion(unit, inverse(sign * y), sign))
+            target = inverse(sign * y)
+            found.append(Inversion(unit, target, sign, float(target.std()) or 1.0))
     return found

@@ -9,10 +9,13 @@ from eqlearn.discovery.explore import Round
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.structures import Level
-from eqlearn.errors import InvalidArgument
+from eqlearn.errors import InvalidArgument, UnknownName
 
 # Multiplications that one step of a round may take.
 STEP = 2e8
+# The rounds before networks are drawn: first for an exact law, the cheapest first; then for any law.
+EXACT_FIRST = ("linear", "rational", "products", "reduced", "sums")
+SKETCHES = (*EXACT_FIRST, "banks")
 
 
 @dataclass(frozen=True)
@@ -25,10 +28,13 @@ class Menu:
     rows: int
     most: int
     seed: int
+    sketches: tuple[str, ...] = SKETCHES
 
     def __post_init__(self) -> None:
         if self.hidden_layers < 1:
             raise InvalidArgument(f"`hidden_layers` must be at least 1, got {self.hidden_layers}")
+        if strangers := [kind for kind in self.sketches if kind not in SKETCHES]:
+            raise UnknownName(f"no sketch named {strangers[0]!r}; the known ones are {', '.join(SKETCHES)}")
 
     @property
     def courses(self) -> list[Level]:
@@ -44,24 +50,28 @@ class Menu:
     @property
     def first_pass(self) -> int:
         """How many rounds see every course once: a search in noise does not end before."""
-        return len(self.courses) * 3 // 2
+        return len(self.sketches) + len(self.courses) * 3 // 2
 
     def generation(self, number: int) -> int:
         """How many rounds run side by side from round `number` on; they can't learn from each other."""
-        return 1 if number < 4 else 2 if number < 12 else 4
+        later = number - len(self.sketches)
+        return 1 if later < 3 else 2 if later < 11 else 4
 
     def round(self, number: int, parents: Sequence[Fit]) -> Round:
-        """Round 0 is linear; then the courses in turn, every third round growing from the best so far."""
-        if number == 0:
-            return Round(number, None, 0, self.seed)
+        """First what can be solved without luck; then the courses in turn, every third round growing from
+        the best so far."""
+        if number < len(self.sketches):
+            kind = self.sketches[number]
+            return Round(number, kind, self.seed, quick=kind in EXACT_FIRST)
+        drawn = number - len(self.sketches) + 1
         courses = self.courses
-        if parents and number % 3 == 0:
-            bank = ("plain", "quadratic", "log")[number // 3 % 3]
+        if parents and drawn % 3 == 0:
+            bank = ("plain", "quadratic", "log")[drawn // 3 % 3]
             level = Level(1, 2, 1, bank)
-            return Round(number, level, self.members(level), self.seed, tuple(parents))
-        fresh = number - 1 - number // 3
+            return Round(number, "networks", self.seed, level, self.members(level), parents=tuple(parents))
+        fresh = drawn - 1 - drawn // 3
         level = courses[fresh % len(courses)]
-        return Round(number, level, self.members(level), self.seed)
+        return Round(number, "networks", self.seed, level, self.members(level))
 
     def members(self, level: Level) -> int:
         """As many networks as keep a step of least squares affordable."""

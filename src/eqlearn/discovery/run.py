@@ -11,16 +11,18 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import joblib
+import sympy as sp
 import torch
 
 from eqlearn.core.primitives import PrimitivesLike, parse_layers
 from eqlearn.discovery.archive import Archive
-from eqlearn.discovery.explore import Outcome, Round, Scene, explore
+from eqlearn.discovery.explore import Outcome, Round, explore
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.inversion import inversions
 from eqlearn.discovery.least_squares import Problem
-from eqlearn.discovery.plan import Menu
+from eqlearn.discovery.plan import EXACT_FIRST, SKETCHES, Menu
+from eqlearn.discovery.scene import Scene
 from eqlearn.discovery.select import Candidate, Rule, find_rule
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Waves
@@ -39,6 +41,7 @@ class Settings:
     `members` is the most networks solved together in a round. `rows` is how many rows the search itself
     sees (all rows serve the last fit). `validation` is the fraction held out when there are at least
     `enough_rows`. `patience` is how many rounds without a better score end a search in noisy data.
+    `sketches` are the rounds of linear algebra before networks are drawn; with none, networks find it all.
     """
 
     members: int = 24
@@ -47,13 +50,20 @@ class Settings:
     enough_rows: int = 60
     patience: int = 10
     finalists: int = 4
+    sketches: tuple[str, ...] = SKETCHES
     levels: tuple[Level, ...] = LEVELS
     half: Half = field(default_factory=Half)
     l0: HardConcreteL0 = field(default_factory=HardConcreteL0)
 
+    def way(self, number: int) -> str:
+        """How the round with that number looks: a sketch's name, or "networks"."""
+        return self.sketches[number] if number < len(self.sketches) else "networks"
+
 
 DEFAULTS = Settings()
 READ_ROWS = 20_000
+# An exact formula of at most so many nodes ends the search at once.
+BRIEF = 16
 
 
 @dataclass(frozen=True)
@@ -172,7 +182,9 @@ def discover(
         tuple(inversions(vocabulary.unary, problem.y)),
         settings.half if penalty == "half" else settings.l0, hidden_layers, settings.finalists,
     )  # fmt: skip
-    menu = Menu(settings.levels, hidden_layers, features, problem.rows, settings.members, seed)
+    menu = Menu(
+        settings.levels, hidden_layers, features, problem.rows, settings.members, seed, settings.sketches
+    )
 
     started, exact, rounds, ended = 0, 0, 0, ""
     failures: Counter[str] = Counter()
@@ -238,6 +250,13 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def _brief(candidate: Candidate) -> bool:
+    """Whether nothing simpler need be looked for: a formula is short, or linear in its inputs, as round 0's
+    are; √(x²) for x is neither."""
+    roots = any(equation.expr.has(sp.Abs) for equation in candidate.equations)
+    return (candidate.complexity <= BRIEF or candidate.round == 0) and not roots
+
+
 def _ended(
     archive: Archive,
     rounds: int,
@@ -248,7 +267,8 @@ def _ended(
     menu: Menu,
 ) -> str:
     """Why the search is over, or nothing."""
-    if archive.complete:
+    # What comes next may say the same in fewer words, and costs little.
+    if archive.complete and (_brief(archive.best) or rounds >= len(EXACT_FIRST)):
         return "exact"
     if deadline():
         return "out of time"

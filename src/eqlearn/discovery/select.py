@@ -30,7 +30,8 @@ class Candidate:
     """One equation (or one per output) that a search found, with everything needed to choose it.
 
     Errors are root-mean-square errors divided by the target's spread; NaN where there were no such data.
-    `description_length` is in nats, for the training data and the equation together.
+    `description_length` is in nats, for the training data and the equation together; `prediction_length` for
+    each row of them given all the others, and which equation it is (NaN where it was not measured).
     """
 
     equations: tuple[Equation, ...]
@@ -43,6 +44,7 @@ class Candidate:
     network: EQL | None = field(default=None, compare=False, repr=False)
     held_out_rows: int = 0
     round: int = -1
+    prediction_length: float = math.nan
 
     @property
     def equation(self) -> Equation:
@@ -81,6 +83,15 @@ def description_length(rows: int, error: float, numbers: float, nodes: int, symb
     return rows * math.log(max(error, EXACT_ERROR)) + numbers + nodes * math.log(max(symbols, 2))
 
 
+def prediction_length(rows: int, error: float, structure: float) -> float:
+    """Nats to tell each row given all the others, and the structure of the equation.
+
+    `error` is what rows are missed by when they are left out, relative to the spread. No constant is told:
+    rows that did not serve to fit it show its worth.
+    """
+    return rows * math.log(max(error, EXACT_ERROR)) + structure
+
+
 def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The candidates that no simpler one matches in training error, simplest first."""
     front: list[Candidate] = []
@@ -93,9 +104,28 @@ def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
 Rule: TypeAlias = Callable[[Sequence[Candidate]], Candidate]
 
 
-def best_description(front: Sequence[Candidate]) -> Candidate:
+def shortest_description(front: Sequence[Candidate]) -> Candidate:
     """The shortest description of data and equation together."""
     return min(front, key=lambda c: (c.description_length, c.complexity))
+
+
+# Odds of twenty to one.
+DECISIVE = math.log(20)
+
+
+def best_description(front: Sequence[Candidate]) -> Candidate:
+    """The shortest description, unless another equation predicts rows left out decisively better.
+
+    Where the data hold a law, the shortest description is the law, and nothing predicts better but by chance.
+    Where they hold none, only an approximation, more terms go on helping long after they stop paying for the
+    digits and symbols in which they are written; then the best prediction is chosen.
+    """
+    shortest = shortest_description(front)
+    if shortest.exact or math.isnan(shortest.prediction_length):
+        return shortest
+    measured = [c for c in front if not math.isnan(c.prediction_length)]
+    rival = min(measured, key=lambda c: (c.prediction_length, c.complexity))
+    return rival if rival.prediction_length < shortest.prediction_length - DECISIVE else shortest
 
 
 def most_accurate(front: Sequence[Candidate]) -> Candidate:

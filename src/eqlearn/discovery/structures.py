@@ -107,6 +107,10 @@ class Vocabulary:
             raise InvalidArgument("`primitives` holds constants only; add one that takes an argument")
         return Vocabulary(unary or (lookup("id"),), binary)
 
+    def named(self, name: str) -> Primitive | None:
+        """The kind of that name, if it may be drawn."""
+        return next((p for p in (*self.unary, *self.binary, self.identity) if p.name == name), None)
+
     def favouring(self, name: str) -> Vocabulary:
         """The same kinds, but one of them drawn in about half of the cases."""
         favourite = [p for p in self.unary if p.name == name]

@@ -26,6 +26,13 @@ class Table:
     def take(self, index: np.ndarray) -> Table:
         return Table(self.X[index], self.y[index], None if self.weight is None else self.weight[index])
 
+    def join(self, other: Table) -> Table:
+        """These rows and those of another table of the same columns, both with weights or both without."""
+        weight = None
+        if self.weight is not None and other.weight is not None:
+            weight = np.concatenate([self.weight, other.weight])
+        return Table(np.concatenate([self.X, other.X]), np.concatenate([self.y, other.y]), weight)
+
 
 def read_table(
     X: Any, y: Any, sample_weight: Any = None, variables: Sequence[str] | None = None

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn import EQL, PRESETS, Equation, discover, judge, train_population
+from eqlearn import EQL, PRESETS, Equation, Settings, discover, judge, train_population
 
 ROWS, TEST_ROWS = 256, 100
 PAPER_SETS = {
@@ -63,7 +63,11 @@ TARGETS = (
 
 @dataclass(frozen=True)
 class Condition:
-    """One column of the table: how equations are looked for, and in which data."""
+    """One column of the table: how equations are looked for, and in which data.
+
+    Preset "modern" is the whole search; "networks" is the same without its rounds of linear algebra, so that
+    the penalty and the networks alone must do it.
+    """
 
     preset: str = "modern"
     penalty: str = "half"
@@ -82,7 +86,7 @@ def trials(
     target: Target, condition: Condition, seeds: Sequence[int], n_jobs: int | None = None
 ) -> Iterator[dict[str, Any]]:
     """One record per seed; every seed started is counted."""
-    if condition.preset == "modern":
+    if condition.preset in ("modern", "networks"):
         for seed in seeds:
             yield _modern(target, condition, seed, n_jobs)
     else:
@@ -91,10 +95,12 @@ def trials(
 
 def _modern(target: Target, condition: Condition, seed: int, n_jobs: int | None) -> dict[str, Any]:
     X, y = target.data(seed, condition.noise)
+    settings = Settings() if condition.preset == "modern" else Settings(sketches=())
     began = time.perf_counter()
     found = discover(
         X, y, variables=target.variables, primitives=PAPER_SETS[condition.sine], penalty=condition.penalty,
         hidden_layers=target.hidden_layers, seed=seed, n_jobs=n_jobs,
+        settings=settings,
     )  # fmt: skip
     seconds = time.perf_counter() - began
     errors = [c.standard_error for c in found.best.constants[0]] if condition.noise else None
@@ -105,6 +111,7 @@ def _modern(target: Target, condition: Condition, seed: int, n_jobs: int | None)
         "restarts": found.restarts,
         "exact_restarts": found.exact_restarts,
         "round": found.best.round,
+        "way": settings.way(found.best.round),
         "ended": found.ended,
         "failures": found.failures,
     }

@@ -13,13 +13,18 @@ from eqlearn.reproduce.options import (
     OutOption,
     Penalty,
     PenaltyOption,
-    Preset,
-    PresetOption,
     SeedsOption,
     leave_picture,
     leave_table,
     wanted,
 )
+
+
+class Preset(str, Enum):
+    modern = "modern"
+    networks = "networks"
+    paper = "paper"
+    released = "released"
 
 
 class Sine(str, Enum):
@@ -28,7 +33,10 @@ class Sine(str, Enum):
 
 
 def benchmark(
-    preset: PresetOption = Preset.modern,
+    preset: Annotated[
+        Preset,
+        typer.Option(help="How equations are looked for; 'networks' is 'modern' with nothing but networks."),
+    ] = Preset.modern,
     penalty: PenaltyOption = Penalty.half,
     seeds: SeedsOption = 20,
     noise: Annotated[float, typer.Option(help="Noise, as a fraction of the target's spread.", min=0)] = 0.0,

@@ -1,0 +1,104 @@
+"""Quotients of polynomials: p/q = y is linear in the coefficients of p and q once it reads p - y·q = 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from eqlearn.discovery.least_squares import never
+from eqlearn.discovery.scene import Scene, Sketch
+from eqlearn.discovery.sketch import Sum, Unit
+
+# A singular value below this fraction of the largest is a relation that holds to rounding.
+NULL = 1e-11
+GAP = 1e-3
+# Above this fraction of the target's variance a quotient is no start for anything.
+WORTHLESS = 0.1
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """A numerator and a denominator, and the squared error that is left relative to the target's."""
+
+    numerator: Sum
+    denominator: Sum
+    error: float
+
+
+def rational_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterator[Sketch]:
+    """The simplest exact quotient, or the best one, for the target and each of its inversions."""
+    division = scene.vocabulary.named("div")
+    if division is None or scene.problem.y.shape[0] != 1:
+        return
+    weight = scene.problem.weight
+    row_scale = None if weight is None else weight.sqrt()
+    banks = [scene.features.polynomials(d) for d in range(1, scene.features.degree + 1)]
+    for inversion in scene.targets:
+        if inversion is not None and inversion.unit.name == "inv":
+            continue  # a quotient upside down is a quotient
+        if stop():
+            return
+        y, _ = scene.seen(inversion)
+        best = best_quotient(scene.problem.x, y, banks, row_scale)
+        if best is not None:
+            unit = Unit(division, (best.numerator, best.denominator))
+            yield Sketch(inversion, Sum(units=((unit, 1.0),)))
+
+
+def best_quotient(
+    x: Tensor, y: Tensor, banks: Sequence[Sequence[int]], row_scale: Tensor | None = None
+) -> Quotient | None:
+    """Of polynomials in one bank over polynomials in another, smallest first: the first that is exact, else
+    the one of the smallest information criterion."""
+    rows = len(y)
+    pairs = sorted(((p, q) for p in banks for q in banks), key=lambda pair: len(pair[0]) + len(pair[1]))
+    best, lowest = None, float("inf")
+    for top, bottom in pairs:
+        count = len(top) + len(bottom) + 2
+        if count > 0.75 * rows:
+            continue
+        found, exact = _quotient(x, y, top, bottom, row_scale)
+        if found is None:
+            continue
+        if exact:
+            return found
+        score = rows * float(torch.tensor(found.error).log()) + count * float(torch.tensor(rows).log())
+        if score < lowest and found.error < WORTHLESS:
+            best, lowest = found, score
+    return best
+
+
+def _quotient(
+    x: Tensor, y: Tensor, top: Sequence[int], bottom: Sequence[int], row_scale: Tensor | None
+) -> tuple[Quotient | None, bool]:
+    ones = torch.ones(1, x.shape[1], dtype=x.dtype)
+    p_terms = torch.cat([x[list(top)], ones])
+    q_terms = torch.cat([x[list(bottom)], ones])
+    columns = torch.cat([p_terms, -y * q_terms]).mT
+    if row_scale is not None:
+        columns = columns * row_scale[:, None]
+    sizes = columns.norm(dim=0).clamp(min=1e-300)
+    _, singular, right = torch.linalg.svd(columns / sizes, full_matrices=False)
+    vector = right[-1] / sizes
+    # Singular values of a smooth function fall gradually; a relation that holds ends them with a gap.
+    exact = bool(singular[-1] < NULL * singular[0]) and bool(singular[-1] < GAP * singular[-2])
+    if exact:  # rounding is no coefficient
+        vector = torch.where((vector * sizes).abs() > 1e-7 * (vector * sizes).abs().max(), vector, 0.0)
+    p, q = vector[: len(p_terms)], vector[len(p_terms) :]
+    denominator = q @ q_terms
+    poles = bool((denominator > 0).any()) and bool((denominator < 0).any())
+    if (poles and not exact) or not bool(q[:-1].any()) or not bool(p.any()):
+        return None, False
+    size = denominator.abs().mean() * (-1.0 if float(denominator[0]) < 0 else 1.0)
+    p, q = p / size, q / size
+    left = y - (p @ p_terms) / (q @ q_terms)
+    error = float(left.square().mean() / y.square().mean())
+    return Quotient(_sum(top, p), _sum(bottom, q), max(error, 1e-32)), exact and error < 1e-12
+
+
+def _sum(places: Sequence[int], coefficients: Tensor) -> Sum:
+    pairs = zip(places, coefficients[:-1].tolist(), strict=True)
+    return Sum(tuple((i, c) for i, c in pairs if c != 0), (), float(coefficients[-1]))
