@@ -56,6 +56,22 @@ def test_markup_in_a_name_is_shown_and_not_obeyed(terminal):
     assert "[red]x[/red]" in out
 
 
+@pytest.mark.parametrize("name", ["x\x1b[2J", "x\ny", "\x9b31mx", "\u202ex"])
+def test_what_a_terminal_would_obey_in_a_name_is_shown_escaped(name):
+    out = shown([report(text=f"2.0*`{name}`", names=(name,))], target=name)
+
+    assert out.count("\n") == 1
+    assert out.rstrip("\n").isprintable()
+    assert out.count(repr(name)[1:-1]) == 2
+
+
+def test_a_terminal_that_is_kept_up_to_date_gets_names_escaped():
+    out = shown([report(text="2.0*`x\x1b[2Jz`", names=("x\x1b[2Jz",))], terminal=True)
+
+    assert r"x\x1b[2Jz" in out
+    assert "x\x1b[2Jz" not in out
+
+
 def test_a_long_equation_does_not_break_a_line_of_a_log():
     long = " + ".join(f"{k}.5*sin({k}.5*x)" for k in range(1, 20))
 

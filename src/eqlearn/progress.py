@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from eqlearn.core.text import printable
 from eqlearn.discovery.run import Progress
 
 
@@ -42,10 +43,11 @@ def counts_text(progress: Progress) -> str:
 
 
 def best_text(progress: Progress, target: str = "y") -> Text:
-    """The best equation and its error, as plain text: nothing in a column's name is markup."""
+    """The best equation and its error: nothing in a column's name is markup, or moves the cursor."""
     best = progress.best
     accuracy = "exact" if best.exact else f"error {best.training_error:.2g} of the spread"
-    return Text.assemble((f"{target} = {best}", "bold"), (f"   {accuracy}", "dim"), overflow="ellipsis")
+    formula = printable(f"{target} = {best}")
+    return Text.assemble((formula, "bold"), (f"   {accuracy}", "dim"), overflow="ellipsis")
 
 
 @contextmanager

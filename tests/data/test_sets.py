@@ -34,6 +34,15 @@ def test_the_readme_lists_no_other_file():
     assert files == set(SETS)
 
 
+def test_the_planets_are_those_of_the_tables_of_jpl():
+    data = load("kepler")
+    axes = [0.38709927, 0.72333566, 1.00000261, 1.52371034, 5.202887, 9.53667594, 19.18916464, 30.06992276]
+    periods = [0.2408467, 0.61519726, 1.0000174, 1.8808476, 11.862615, 29.447498, 84.016846, 164.79132]
+
+    assert data.X["a"][:8].tolist() == axes
+    assert data.y[:8].tolist() == periods
+
+
 def test_the_planets_obey_keplers_third_law():
     data = load("kepler")
 

@@ -80,6 +80,17 @@ def test_a_byte_order_mark_is_no_part_of_a_name(write):
     assert read_measurements(path, ["y"]).inputs == ("a", "b")
 
 
+@pytest.mark.parametrize(("name", "between"), [("data.csv", ","), ("data.txt", " ")])
+def test_names_may_stand_behind_a_hash_as_numpy_writes_them(tmp_path, name, between):
+    path = tmp_path / name
+    np.savetxt(path, FRAME.to_numpy(), delimiter=between, header=between.join(FRAME.columns))
+
+    read = read_measurements(path, ["y"])
+
+    assert read.inputs == ("a", "b")
+    np.testing.assert_array_equal(read.X[:, 0], A)
+
+
 def test_awkward_names_survive(write):
     names = ["length (m)", "λ, in nm", r"$\alpha$", "lambda"]
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(6, 4)), columns=names)
@@ -122,6 +133,7 @@ def test_several_targets_stand_side_by_side(write):
         ("a,y\n1,2\n3,4\n", InvalidArgument, ["2 rows", "at least 5"]),
         ("a,,y\n1,2,3\n", InvalidFile, ["no name for column 2"]),
         ("a,a,y\n1,2,3\n", InvalidFile, ["several columns named 'a'", "rename"]),
+        ("# made by hand\na,y\n1,2\n", InvalidFile, ["first line", "is a comment", "remove it"]),
         ("a\x1b[2J,y\n1,2\n", InvalidFile, ["control character", "rename it"]),
         ("\u202ea,y\n1,2\n", InvalidFile, ["control character"]),
         ("1,2\n3,4\n5,6\n", InvalidFile, ["first line", "must name the columns"]),
@@ -172,6 +184,7 @@ def test_a_folder_is_no_file(tmp_path):
     ("options", "words"),
     [
         ({"target": ["yy"]}, "no column 'yy'; did you mean 'y'?"),
+        ({"target": ["Y"]}, "no column 'Y'; did you mean 'y'?"),
         ({"target": []}, "name the column to explain"),
         ({"target": ["y"], "inputs": ["a", "y"]}, "is the target"),
         ({"target": ["y"], "inputs": ["a", "a"]}, "twice"),

@@ -54,6 +54,13 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
         header = [" ".join(field.split()) for field in next(records, [])]
         first: list[str] = next((record for record in records if record), [])
         line = records.line_num
+    if header and header[0].startswith("#"):
+        # As numpy.savetxt marks the line of names; a comment has another number of fields.
+        header = [header[0].lstrip("# "), *header[1:]] if header[0].strip("#") else header[1:]
+        if len(header) != len(first):
+            raise InvalidFile(
+                f"the first line of {name} is a comment; it must name the columns, so remove it"
+            )
     if not any(header):
         raise InvalidFile(f"{name} has no column names in its first line")
     if "" in header:

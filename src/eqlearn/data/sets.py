@@ -1,4 +1,4 @@
-"""The small data sets that ship with the package, each with its source."""
+"""The small data sets that ship with the package, each with its source (pages in files/README.md)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SETS: dict[str, DataSet] = {
             "kepler",
             "T",
             "Periods (years) and semi-major axes (au) of the planets and dwarf planets: Kepler's third law.",
-            "JPL Solar System Dynamics; IAU Minor Planet Center",
+            "JPL Solar System Dynamics (planets); IAU Minor Planet Center (dwarf planets)",
         ),
         DataSet(
             "balmer",

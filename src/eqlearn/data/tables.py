@@ -83,7 +83,8 @@ def read_measurements(
     if bad.any() and not drop_missing:
         raise NotFinite(_missing(source.name, columns, bad, dropped))
     if read - dropped < FEWEST_ROWS:
-        left = f"{read - dropped} rows without missing values" if dropped else f"{read} rows"
+        rows = read - dropped
+        left = f"{rows} row{'' if rows == 1 else 's'}{' without missing values' if dropped else ''}"
         raise InvalidArgument(f"{source.name} has {left}; at least {FEWEST_ROWS} are needed to tell a law")
     values = sample.values()
     X, y = values[:, : len(chosen)], values[:, len(chosen) :]
