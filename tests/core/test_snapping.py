@@ -91,7 +91,7 @@ def test_no_simpler_fraction_lies_in_the_interval(low, width):
         (sp.Integer(1), 1.0),
         (sp.Integer(-3), 2.0),
         (sp.Rational(3, 4), 4.0),
-        (sp.pi, 2.0),
+        (sp.pi, 4.0),
         (sp.sqrt(3), 3.0),
     ],
     ids=str,

@@ -51,6 +51,12 @@ def snap_constant(value: float, tolerance: float, *, max_cost: float = math.inf)
     return int(math.copysign(1, value)) * min(affordable, key=number_cost)
 
 
+def trusted_bits(value: float, tolerance: float) -> float:
+    """What a number within `tolerance` of `value` may cost to be there by chance in at most one of eight
+    cases."""
+    return math.log2(abs(value) / tolerance) - 3 if value and tolerance else math.inf
+
+
 def number_cost(number: sp.Expr) -> float:
     """The description length of an exact number in bits: log2((1 + |p|) q) for the fraction p/q, and a few
     bits for each root, power, pi and e."""
@@ -58,7 +64,7 @@ def number_cost(number: sp.Expr) -> float:
     if number.is_Rational:
         return math.log2((1 + abs(int(number.p))) * int(number.q))
     if number in (sp.pi, sp.E):
-        return 2.0 if number == sp.pi else 3.0
+        return 4.0 if number == sp.pi else 6.0
     if isinstance(number, sp.Mul) and not number.has(sp.Float):
         # A factor of ±1 costs no bit more than its sign.
         return sum(number_cost(a) for a in number.args if a != -1)
@@ -104,8 +110,7 @@ def candidates(value: float, error: float | None, tolerance: float, with_data: b
     """Exact numbers to try for one constant, the boldest first.
 
     `error` is the constant's standard error, if known; else numbers as far as 1 % are tried where data can
-    say no, and numbers as far as the relative `tolerance` where they can't. Each must be simple enough to
-    be there by chance in one of eight cases at most.
+    say no, and numbers as far as the relative `tolerance` where they can't.
     """
     if error is not None:
         widths = [3 * error, error]
@@ -113,8 +118,7 @@ def candidates(value: float, error: float | None, tolerance: float, with_data: b
         widths = [abs(value) * w for w in _LADDER if w > tolerance and with_data] + [abs(value) * tolerance]
     found = [sp.S.Zero] if with_data and abs(value) < 1e-6 else []
     for width in widths:
-        bits = math.log2(abs(value) / width) - 3 if width and value else math.inf
-        number = snap_constant(value, width, max_cost=bits)
+        number = snap_constant(value, width, max_cost=trusted_bits(value, width))
         if number is not None and number not in found:
             found.append(number)
     return found

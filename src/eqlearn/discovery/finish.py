@@ -13,7 +13,7 @@ import torch
 from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import real_symbol
 from eqlearn.core.network import EQL
-from eqlearn.core.snapping import number_cost, snap_constant
+from eqlearn.core.snapping import number_cost, snap_constant, trusted_bits
 from eqlearn.discovery.constants import ConstantFit, Parametric
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.foresight import leave_one_out, structure_cost
@@ -194,7 +194,7 @@ def _snap(
             simple = sp.S.Zero  # rounding, whatever its standard error
         else:
             tolerance = max(3 * float(fit.standard_errors[i]), 1e-5 * abs(value))
-            simple = snap_constant(value, tolerance, max_cost=price / math.log(2))
+            simple = snap_constant(value, tolerance, max_cost=trusted_bits(value, tolerance))
         if simple is None:
             continue
         start, hold = fit.values.copy(), fixed.copy()
