@@ -31,6 +31,8 @@ READING_ORDER = [
     "report",
     "experiments",
     "reproduce",
+    "printing",
+    "dynamics_command",
     "cli",
 ]
 MAY_PRINT = ("cli", "reproduce", "report")

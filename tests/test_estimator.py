@@ -193,7 +193,7 @@ def test_the_front_is_a_frame_with_one_pick(noisy):
 
     assert list(frame.columns) == [
         "complexity", "training_error", "validation_error", "extrapolation_error", "description_length",
-        "exact", "equation", "pick",
+        "prediction_length", "exact", "equation", "pick",
     ]  # fmt: skip
     assert frame.pick.sum() == 1
     assert frame.equation[frame.pick].item() == str(noisy.equation_)

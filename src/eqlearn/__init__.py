@@ -24,6 +24,16 @@ _HOMES = {
     "eqlearn.discovery.eliminate": ("eliminate",),
     "eqlearn.discovery.run": ("Settings", "discover"),
     "eqlearn.discovery.judge": ("Verdict", "judge"),
+    "eqlearn.systems.trajectories": ("Trajectories",),
+    "eqlearn.systems.gauge": ("Gauge", "fit_gauge"),
+    "eqlearn.systems.images": ("ImageEncoder",),
+    "eqlearn.systems.arithmetic": ("ImageArithmetic",),
+    "eqlearn.systems.series": ("SeriesEncoder",),
+    "eqlearn.systems.cells": ("EQLCell",),
+    "eqlearn.systems.rollout": ("rollout",),
+    "eqlearn.systems.dynamics": ("DynamicsSystem",),
+    "eqlearn.systems.find": ("find_dynamics",),
+    "eqlearn.systems.flow": ("discover_dynamics",),
     "eqlearn.estimator": ("EQLRegressor",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -44,6 +54,30 @@ if TYPE_CHECKING:
     from eqlearn.core.sparse import SparseLinear as SparseLinear
     from eqlearn.core.sparse import prune_ as prune_
     from eqlearn.core.sparse import weights_left as weights_left
+    from eqlearn.core.storage import load as load
+    from eqlearn.core.storage import save as save
+    from eqlearn.discovery.eliminate import eliminate as eliminate
+    from eqlearn.discovery.judge import Verdict as Verdict
+    from eqlearn.discovery.judge import judge as judge
+    from eqlearn.discovery.polish import polish as polish
+    from eqlearn.discovery.run import Settings as Settings
+    from eqlearn.discovery.run import discover as discover
+    from eqlearn.estimator import EQLRegressor as EQLRegressor
+    from eqlearn.systems.arithmetic import ImageArithmetic as ImageArithmetic
+    from eqlearn.systems.cells import EQLCell as EQLCell
+    from eqlearn.systems.dynamics import DynamicsSystem as DynamicsSystem
+    from eqlearn.systems.find import find_dynamics as find_dynamics
+    from eqlearn.systems.flow import discover_dynamics as discover_dynamics
+    from eqlearn.systems.gauge import Gauge as Gauge
+    from eqlearn.systems.gauge import fit_gauge as fit_gauge
+    from eqlearn.systems.images import ImageEncoder as ImageEncoder
+    from eqlearn.systems.rollout import rollout as rollout
+    from eqlearn.systems.series import SeriesEncoder as SeriesEncoder
+    from eqlearn.systems.trajectories import Trajectories as Trajectories
+    from eqlearn.training.loop import train as train
+    from eqlearn.training.presets import PRESETS as PRESETS
+    from eqlearn.training.presets import train_population as train_population
+    from eqlearn.training.schedule import Phase as Phase
 
 
 def __getattr__(name: str) -> Any:

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-import csv
-import json as plain_json
 import os
-import shutil
-import signal
 import sys
 from collections.abc import Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
+from eqlearn.dynamics_command import dynamics
 from eqlearn.errors import EqlearnError, InvalidArgument
+from eqlearn.printing import (
+    JobsOption,
+    JsonOption,
+    LayersOption,
+    OutOption,
+    PrimitivesOption,
+    ResumeOption,
+    SecondsOption,
+    SeedOption,
+    displayed,
+    listed_names,
+    print_found,
+    run_folder,
+    run_json,
+    screen_width,
+)
 from eqlearn.reproduce import app as reproduce
 from eqlearn.reproduce.options import Penalty
-
-if TYPE_CHECKING:
-    from eqlearn.data.tables import Measurements
-    from eqlearn.report.record import Record
-    from eqlearn.report.session import Plan
 
 # The data set that ships with the package is searched for so long, unless told.
 DEMO_SECONDS = 12.0
@@ -59,7 +67,6 @@ IndexOption = Annotated[
     int | None,
     typer.Option("--index", help="Which equation of the front, counted from 0; the chosen one unless told."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -95,29 +102,16 @@ def fit(
     extrapolation: Annotated[
         str, typer.Option(metavar="DATA", help="Rows outside the training range: measured, never fitted.")
     ] = "",
-    seconds: Annotated[
-        float | None, typer.Option(help="How long to search.", min=0.1, show_default=False)
-    ] = None,
+    seconds: SecondsOption = None,
     restarts: Annotated[
         int | None, typer.Option(help="How many networks to start.", min=1, show_default=False)
     ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same equations.", min=0)] = 0,
-    jobs: Annotated[
-        int | None, typer.Option(help="How many processes; -1 is one per processor.", show_default=False)
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="The folder for the run; runs/NAME unless told.", show_default=False)
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")
-    ] = False,
-    primitives: Annotated[
-        str,
-        typer.Option(
-            help="The functions an equation may hold, such as 'id square sin1 mul'.", show_default=False
-        ),
-    ] = "",
-    hidden_layers: Annotated[int, typer.Option(help="How deep functions may be nested.", min=1)] = 3,
+    seed: SeedOption = 0,
+    jobs: JobsOption = None,
+    out: OutOption = None,
+    resume: ResumeOption = False,
+    primitives: PrimitivesOption = "",
+    hidden_layers: LayersOption = 3,
     penalty: Annotated[Penalty, typer.Option(help="How networks are made sparse.")] = Penalty.half,
     select: Annotated[
         Select,
@@ -133,7 +127,7 @@ def fit(
     from eqlearn.data.sets import load
     from eqlearn.data.tables import read_measurements
     from eqlearn.discovery.run import SCIENCE
-    from eqlearn.report.session import Plan
+    from eqlearn.report.session import Plan, search
 
     if resume and out is None:
         raise InvalidArgument("`--resume` needs `--out` with the folder of the run to go on with")
@@ -146,9 +140,9 @@ def fit(
             seconds = DEMO_SECONDS
     table = read_measurements(
         data,
-        _names(target),
-        inputs=_names(inputs),
-        ignore=_names(ignore),
+        listed_names(target),
+        inputs=listed_names(inputs),
+        ignore=listed_names(ignore),
         drop_missing=drop_missing,
         seed=seed,
     )
@@ -160,47 +154,13 @@ def fit(
     if extrapolation:
         far = read_measurements(extrapolation, table.targets, inputs=table.inputs, drop_missing=drop_missing)
         outside = (far.X, far.y)
-    record, folder = _search(
-        table, plan, outside, out or Path("runs"), out is None, resume, silent=quiet or json
-    )
-    _print_found(record, folder, quiet, json)
-
-
-def _search(
-    table: Measurements, plan: Plan, outside: Any, out: Path, number: bool, resume: bool, silent: bool
-) -> tuple[Record, Path]:
-    from contextlib import nullcontext
-
-    from rich.console import Console
-
-    from eqlearn.progress import show_progress
-    from eqlearn.report.folder import RunFolder, printable
-    from eqlearn.report.session import search
-
-    # A cluster asks a job to end as a person does; either way the best found is kept.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    folder = RunFolder.numbered(out, table.stem) if number else RunFolder(out)
-    display: Any = nullcontext()
-    if not silent:
-        display = show_progress(plan.seconds, printable(", ".join(table.targets)), Console(stderr=True))
-    with display as progress:
+    folder = run_folder(out, table.stem)
+    with displayed(seconds, ", ".join(table.targets), quiet or json) as progress:
         record = search(folder, table, plan, extrapolation=outside, resume=resume, progress=progress)
-    return record, folder.path
+    print_found(record, folder.path, quiet, json)
 
 
-def _print_found(record: Record, folder: Path, quiet: bool, json: bool) -> None:
-    from eqlearn.report.folder import REPORT
-    from eqlearn.report.summary import equations_text, summary
-
-    if json:
-        typer.echo(_json(record, folder))
-    elif quiet:
-        typer.echo(equations_text(record))
-    else:
-        typer.echo(summary(record, _width()))
-        if record.ended == "interrupted":
-            typer.echo("\nThe search was interrupted; this is the best it had found.", err=True)
-        typer.echo(f"\nReport: {folder / REPORT}", err=True)
+app.command()(dynamics)
 
 
 @app.command()
@@ -238,16 +198,17 @@ def show(
 
     Example: eqlearn show runs/pendulum --as latex
     """
-    from eqlearn.report.folder import RunFolder, printable
+    from eqlearn.core.text import printable
+    from eqlearn.report.folder import RunFolder
     from eqlearn.report.payload import torch_source
     from eqlearn.report.summary import equations_text, summary
 
     record = RunFolder(run).read()
     if language is Language.json:
-        typer.echo(_json(record, run))
+        typer.echo(run_json(record, run))
         return
     if language is Language.text:
-        typer.echo(summary(record, _width()) if index is None else equations_text(record, index))
+        typer.echo(summary(record, screen_width()) if index is None else equations_text(record, index))
         return
     for equation in record.candidate(index).equations:
         text = torch_source(equation) if language is Language.torch else getattr(equation, language.value)()
@@ -273,21 +234,6 @@ def report(
         import webbrowser
 
         webbrowser.open(page.resolve().as_uri())
-
-
-def _width() -> int:
-    return max(60, shutil.get_terminal_size((100, 24)).columns)
-
-
-def _names(text: str) -> list[str]:
-    """Column names separated by commas; one that holds a comma stands in double quotes."""
-    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
-
-
-def _json(record: Record, folder: Path) -> str:
-    from eqlearn.report.verdict import verdict
-
-    return plain_json.dumps({"folder": str(folder), "verdict": verdict(record), **record.to_json()}, indent=1)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -22,6 +22,7 @@ def front_frame(front: Sequence[Candidate], best: Candidate) -> Any:
             "validation_error": [c.validation_error for c in front],
             "extrapolation_error": [c.extrapolation_error for c in front],
             "description_length": [c.description_length for c in front],
+            "prediction_length": [c.prediction_length for c in front],
             "exact": [c.exact for c in front],
             "equation": [str(c) for c in front],
             "pick": [c is best for c in front],

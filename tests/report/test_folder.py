@@ -14,7 +14,7 @@ import eqlearn
 from eqlearn.core.network import EQL
 from eqlearn.core.sealed import read_sealed, write_json, write_tensors
 from eqlearn.errors import InvalidArgument, InvalidFile
-from eqlearn.report.folder import RunFolder, printable
+from eqlearn.report.folder import RunFolder
 from eqlearn.report.session import rebuild_page
 
 FILES = {
@@ -270,9 +270,3 @@ def test_json_is_plain_for_other_programs(write_run, record):
     text = (write_run(record).path / "run.json").read_text()
 
     json.loads(text, parse_constant=pytest.fail)  # NaN and infinity are not JSON
-
-
-@pytest.mark.parametrize("text", ["\x1b[2Jx", "a\nb", "\x9b31m", "\u202eevil"])
-def test_nothing_that_a_terminal_obeys_is_printed(text):
-    assert printable(printable(text)) == printable(text)
-    assert printable(text).isprintable()

@@ -36,6 +36,7 @@ def with_best(**changes):
         ),
         (with_best(training_error=0.25), "noise of ±0.125"),
         (make_record(pick=0), "No law was found: no equation describes y better than a constant"),
+        (replace(make_record(pick=0), ended="out of time"), "The time was too short"),
         (make_record(targets=("u", "v")), "the spread of u and v"),
     ],
 )

@@ -104,7 +104,7 @@ def _check(source: Source, states: Sequence[str], time: str | None, run: str | N
 def _check_values(name: str, columns: Sequence[str], values: np.ndarray) -> None:
     if not len(values):
         raise InvalidArgument(f"{name} holds no rows")
-    row, column = np.unravel_index(int((~np.isfinite(values)).argmax()), values.shape)
+    row, column = divmod(int((~np.isfinite(values)).argmax()), values.shape[1])
     if not np.isfinite(values[row, column]):
         raise NotFinite(
             f"{name} has a missing or infinite {columns[column]!r} in row {row + 1}; fill it in, or end the "

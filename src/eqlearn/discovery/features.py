@@ -12,6 +12,8 @@ import sympy as sp
 import torch
 from torch import Tensor
 
+from eqlearn.discovery.screening import screen
+
 # A bank of more inputs than this would make every network of it a large one.
 MOST = 36
 
@@ -22,9 +24,11 @@ class Features:
 
     A shift would turn a sparse truth into a dense one, so there is none. With a logarithm among the inputs,
     an `exp` unit of the first layer is a product of powers; with products, a first layer of squares and
-    products is already there. A level of the search sees one `bank` of them.
+    products is already there. A level of the search sees one `bank` of them. Of a wide table, only the
+    `columns` on which the target seems to depend are seen.
     """
 
+    columns: tuple[int, ...]
     scales: tuple[float, ...]
     output: float
     logarithms: tuple[int, ...]
@@ -34,6 +38,8 @@ class Features:
     def of(X: np.ndarray, y: np.ndarray, *, logarithms: bool, degree: int) -> Features:
         """From `(rows, in)` and `(rows, out)`; logarithms only of columns that are positive throughout,
         products of up to `degree` columns."""
+        columns = screen(X, y, MOST)
+        X = X[:, columns]
         sizes = np.abs(X).max(axis=0)
         spread, largest = float(y.std()), float(np.abs(y).max())
         # A target that varies little about a large mean would be all mean in units of its spread.
@@ -46,10 +52,11 @@ class Features:
                 break
             terms += new
         if degree > 1 and not terms:
-            terms = [(i, i) for i in range(min(X.shape[1], MOST))]
+            terms = [(i, i) for i in range(X.shape[1])]
         if X.shape[1] <= 3:  # x·log(y), whose exponential is y to the power x
             terms += [(i, X.shape[1] + k) for i in range(X.shape[1]) for k in range(len(positive))]
-        return Features(tuple(float(s) if s > 0 else 1.0 for s in sizes), output, positive, tuple(terms))
+        scales = tuple(float(s) if s > 0 else 1.0 for s in sizes)
+        return Features(columns, scales, output, positive, tuple(terms))
 
     @property
     def count(self) -> int:
@@ -104,18 +111,19 @@ class Features:
 
     def tensor(self, X: np.ndarray) -> Tensor:
         """The inputs, feature-major, `(in, rows)`."""
-        scaled = (X / np.array(self.scales)).T
+        scaled = (X[:, self.columns] / np.array(self.scales)).T
         inputs = np.stack([*scaled, *(np.log(scaled[i]) for i in self.logarithms)])
         products = [np.prod(inputs[list(p)], axis=0) for p in self.products]
         return torch.as_tensor(np.stack([*inputs, *products]))
 
     def names(self, variables: Sequence[str]) -> tuple[str, ...]:
         """The inputs by name, as a drawing of a network shows them."""
-        inputs = [*variables, *(f"log {variables[i]}" for i in self.logarithms)]
+        seen = [variables[i] for i in self.columns]
+        inputs = [*seen, *(f"log {seen[i]}" for i in self.logarithms)]
         return (*inputs, *("·".join(inputs[i] for i in p) for p in self.products))
 
     def symbolic(self, symbols: Sequence[sp.Symbol]) -> list[sp.Expr]:
         """The same inputs as expressions in the user's variables."""
-        scaled = [s / sp.Float(f, 17) for s, f in zip(symbols, self.scales, strict=True)]
+        scaled = [symbols[i] / sp.Float(f, 17) for i, f in zip(self.columns, self.scales, strict=True)]
         inputs = [*scaled, *(sp.log(scaled[i]) for i in self.logarithms)]
         return [*inputs, *(sp.Mul(*(inputs[i] for i in p)) for p in self.products)]

@@ -178,7 +178,7 @@ def discover(
     weight = None if seen.weight is None else torch.as_tensor(seen.weight)
     problem = Problem(features.tensor(seen.X), torch.as_tensor(seen.y.T / features.output), weight)
     scene = Scene(
-        problem, features, vocabulary, Waves.of(problem.x[: table.X.shape[1]].numpy()),
+        problem, features, vocabulary, Waves.of(problem.x[: len(features.columns)].numpy()),
         tuple(inversions(vocabulary.unary, problem.y)),
         settings.half if penalty == "half" else settings.l0, hidden_layers, settings.finalists,
     )  # fmt: skip

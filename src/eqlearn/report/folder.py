@@ -15,14 +15,16 @@ from filelock import FileLock, Timeout
 from eqlearn.core.network import EQL
 from eqlearn.core.sealed import atomic_write, read_sealed, write_json, write_tensors
 from eqlearn.core.storage import load, save
-from eqlearn.core.text import write
+from eqlearn.core.text import printable, write
 from eqlearn.errors import InvalidArgument, InvalidFile
 from eqlearn.report.environment import now
+from eqlearn.report.motion import Motion
 from eqlearn.report.record import Record
 from eqlearn.report.sample import Sample
 
 RUN, EQUATION, EQUATIONS, NETWORK = "run.json", "equation.json", "equations.csv", "network.safetensors"
 SAMPLE, LOG, REPORT, ROUNDS, LOCK = "sample.safetensors", "log.txt", "report.html", "rounds", ".lock"
+MOTION = "motion.safetensors"
 
 
 class RunFolder:
@@ -68,7 +70,7 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self._checked(LOCK), timeout=0)
             with lock:
-                for remnant in [*self.path.glob(".*.tmp"), *self.path.glob(f"{ROUNDS}/.*.tmp")]:
+                for remnant in [*self.path.glob(".*.tmp"), *self.path.glob(f"{ROUNDS}/**/.*.tmp")]:
                     remnant.unlink()  # of a process that was killed while it wrote
                 yield
         except Timeout as error:
@@ -102,7 +104,7 @@ class RunFolder:
         with self._checked(LOG).open("a", encoding="utf-8") as file:
             file.write(f"{now()} {printable(line)}\n")
 
-    def write_results(self, record: Record, sample: Sample) -> None:
+    def write_results(self, record: Record, sample: Sample, motion: Motion | None = None) -> None:
         """Everything but the page; `run.json`, which says that the run ended, after what belongs to it."""
         tensors = {"X": sample.X, "y": sample.y, "part": sample.part, "ranges": sample.ranges}
         write_tensors(
@@ -110,6 +112,8 @@ class RunFolder:
             {"format": "eqlearn-sample"},
             {k: torch.as_tensor(v) for k, v in tensors.items()},
         )
+        if motion is not None:
+            write_tensors(self._checked(MOTION), motion.plain(), motion.tensors())
         if record.best.network is not None:
             save(record.best.network, self._checked(NETWORK))
         else:
@@ -141,6 +145,14 @@ class RunFolder:
         sample.check(len(record.inputs), len(record.targets))
         return sample
 
+    def read_motion(self, record: Record) -> Motion | None:
+        """The series of a run that looked for dynamics; none of any other."""
+        path = self.path / MOTION
+        if "form" not in record.data or not path.exists():
+            return None
+        plain, tensors = read_sealed(path)
+        return Motion.read(plain, tensors, len(record.targets), len(record.inputs), str(path))
+
     def read_network(self, record: Record) -> EQL | None:
         """The chosen equation's network; none if the equation is a constant."""
         if not (self.path / NETWORK).exists():
@@ -156,11 +168,6 @@ class RunFolder:
         if not path.exists():
             raise InvalidFile(f"{self} is not whole: {name} is missing")
         return path
-
-
-def printable(text: str) -> str:
-    """The text on one line, with nothing in it that a terminal would obey."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _front_csv(record: Record) -> str:

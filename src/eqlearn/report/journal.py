@@ -46,7 +46,7 @@ class FileJournal:
 
     def record(self, outcome: Outcome) -> None:
         """Keeps a finished round."""
-        self.folder.mkdir(exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         tensors: dict[str, Tensor] = {}
         for i, fit in enumerate(outcome.fits):
             tensors[f"{i}.theta"] = fit.theta

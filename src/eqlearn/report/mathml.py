@@ -53,7 +53,13 @@ def mathml(equation: Equation, target: str, digits: int = DIGITS) -> str:
 
 
 def name_markup(name: str) -> str:
-    """A variable's name: Greek letters by their names, figures after a letter as an index."""
+    """A variable's name: Greek letters by their names, figures after a letter as an index; `dx/dt` as the
+    derivative and `x'` as the next value of x."""
+    if (rate := re.fullmatch(r"d(\w+)/dt", name)) is not None:
+        above = f"<mrow><mi>d</mi>{name_markup(rate[1])}</mrow>"
+        return f"<mfrac>{above}<mrow><mi>d</mi><mi>t</mi></mrow></mfrac>"
+    if (after := re.fullmatch(r"(\w+)'", name)) is not None:
+        return f"<msup>{name_markup(after[1])}<mo>′</mo></msup>"
     bare = re.fullmatch(r"\$?\\?([A-Za-z]+[0-9]*|[A-Za-z]+(?:_[A-Za-z0-9]+)+)\$?", name)
     if bare is None:
         tag = "mi" if re.fullmatch(r"\w+", name) else "mtext"

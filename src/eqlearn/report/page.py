@@ -17,6 +17,8 @@ from eqlearn.diagram import diagram
 from eqlearn.report.constants_table import constants_table
 from eqlearn.report.drawing import network_svg
 from eqlearn.report.mathml import mathml
+from eqlearn.report.motion import Motion
+from eqlearn.report.motion_drawing import motion_figures
 from eqlearn.report.payload import embedded, exports, payload
 from eqlearn.report.record import Record
 from eqlearn.report.sample import OUTSIDE, Sample
@@ -35,9 +37,11 @@ ENDINGS = {
 }
 
 
-def page(record: Record, sample: Sample, network: EQL | None) -> str:
-    """The whole page as text. Every name in it is escaped; its script is the one that ships with the package
-    and no other may run."""
+def page(record: Record, sample: Sample, network: EQL | None, motion: Motion | None = None) -> str:
+    """The whole page as text; with the `motion` of a run that looked for dynamics.
+
+    Every name in it is escaped; its script is the one that ships with the package and no other may run.
+    """
     style, script = _template("page.css"), _template("page.js")
     rows_outside = int((sample.part == OUTSIDE).sum())
     parts = {
@@ -51,6 +55,7 @@ def page(record: Record, sample: Sample, network: EQL | None) -> str:
         "checks": f'<p class="lead">{escape(checks(record))}</p>' if checks(record) else "",
         "facts": _facts(record),
         "constants": constants_table(record),
+        "motion": "" if motion is None else _motion(record, motion),
         "front_heads": "".join(f'<th scope="col" class="number">{h}</th>' for h in _measured(record)),
         "front_rows": "".join(_row(record, i) for i in range(len(record.front))),
         "beyond_note": escape(_beyond(record, rows_outside)),
@@ -154,7 +159,23 @@ def _beyond(record: Record, rows_outside: int) -> str:
     return f"The line is what the equation says; the shaded range is what was measured.{others}{given}"
 
 
+def _motion(record: Record, motion: Motion) -> str:
+    states = record.inputs[: len(record.targets)]
+    return (
+        '<section aria-labelledby="motion"><h2 id="motion">The motion</h2>'
+        '<p class="lead">Dots were observed. '
+        "The line is what the equations make of the start of the series alone. Where a motion is chaotic, "
+        "any error of the start grows until the line leaves the dots.</p>"
+        f"{motion_figures(motion, record.best.equations, states)}</section>"
+    )
+
+
 def _network(record: Record, network: EQL | None) -> str:
+    if network is None and "form" in record.data:
+        return (
+            '<p class="lead">Each equation was read from networks of its own and then refitted by simulating '
+            "the motion: there is no one network behind them.</p>"
+        )
     if network is None:
         return '<p class="lead">The chosen equation is a constant: there is no network behind it.</p>'
     graph = diagram(network, record.network_inputs, record.targets)

@@ -133,7 +133,7 @@ class Record:
     def from_json(data: Mapping[str, Any], where: str) -> Record:
         """The record that `to_json` gave; `where` names it in messages."""
         if data.get("status") == "running":
-            raise InvalidFile(f"{where} is of a run that has not ended; continue it with `fit --resume`")
+            raise InvalidFile(f"{where} is of a run that has not ended; continue it with `--resume`")
         if data.get("format") != FORMAT or data.get("version") != VERSION:
             raise InvalidFile(f"{where} is not of a run that this version of eqlearn reads")
         try:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from eqlearn.core.primitives import parse_set
+from eqlearn.data.series import SeriesTable
 from eqlearn.data.tables import Measurements
 from eqlearn.discovery.run import SCIENCE, Progress, Settings, discover
 from eqlearn.discovery.table import Table, split_rows
@@ -44,6 +45,23 @@ class Plan:
         parse_set(self.primitives)  # refuses an unknown one before anything begins
 
 
+@dataclass
+class History:
+    """Takes down each round of a search: a step for the page, a line in the log when the best changes."""
+
+    folder: RunFolder
+    progress: Callable[[Progress], None] | None
+    steps: list[Step] = field(default_factory=list)
+
+    def __call__(self, state: Progress) -> None:
+        self.steps.append(next_step(self.steps, state))
+        if self.steps[-1].equation:
+            so_far = f"round {state.round}, {state.restarts} restarts"
+            self.folder.log(f"{so_far}: error {state.best.training_error:.3g}, {state.best}")
+        if self.progress is not None:
+            self.progress(state)
+
+
 def search(
     folder: RunFolder,
     data: Measurements,
@@ -58,29 +76,20 @@ def search(
 
     Ctrl-C ends the search, and what was found is written down all the same.
     """
-    with folder.locked(), _nothing_left_behind(folder):
-        _begin(folder, data, plan, resume)
-        steps: list[Step] = []
-
-        def report(state: Progress) -> None:
-            steps.append(next_step(steps, state))
-            if steps[-1].equation:
-                error = state.best.training_error
-                folder.log(f"round {state.round}, {state.restarts} restarts: error {error:.3g}, {state.best}")
-            if progress is not None:
-                progress(state)
-
+    with folder.locked(), nothing_left_behind(folder):
+        begin(folder, data, f"{len(data.X)} rows", asdict(plan), resume)
+        history = History(folder, progress)
         found = discover(
             data.X, data.y, primitives=plan.primitives, penalty=plan.penalty,
             hidden_layers=plan.hidden_layers, seconds=plan.seconds, restarts=plan.restarts, seed=plan.seed,
             variables=data.inputs, extrapolation=extrapolation, select=plan.select, n_jobs=plan.jobs,
-            progress=report, journal=FileJournal(folder.path / ROUNDS), settings=settings,
+            progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
         )  # fmt: skip
         if found.ended != "interrupted":
             best = refined(found.best, data)
             front = tuple(best if c is found.best else c for c in found.front)
             found = replace(found, best=best, front=front)
-        record = Record.of(found, data, steps, asdict(plan), environment())
+        record = Record.of(found, data, history.steps, asdict(plan), environment())
         sample = Sample.of(data.X, data.y, _held_out(data, settings, plan.seed), extrapolation)
         folder.write_results(record, sample)
         folder.write_text(REPORT, page(record, sample, record.best.network))
@@ -89,7 +98,7 @@ def search(
 
 
 @contextmanager
-def _nothing_left_behind(folder: RunFolder) -> Iterator[None]:
+def nothing_left_behind(folder: RunFolder) -> Iterator[None]:
     """Empties a folder that held no run before, if the run is refused before its first round is done."""
     fresh = not folder.holds_run
     try:
@@ -103,11 +112,18 @@ def _nothing_left_behind(folder: RunFolder) -> Iterator[None]:
 def rebuild_page(folder: RunFolder) -> None:
     """Writes the page anew from the folder's other files, of which nothing is run."""
     record = folder.read()
-    folder.write_text(REPORT, page(record, folder.read_sample(record), folder.read_network(record)))
+    sample, network, motion = (
+        folder.read_sample(record),
+        folder.read_network(record),
+        folder.read_motion(record),
+    )
+    folder.write_text(REPORT, page(record, sample, network, motion))
 
 
-def _begin(folder: RunFolder, data: Measurements, plan: Plan, resume: bool) -> None:
-    settings = asdict(plan)
+def begin(
+    folder: RunFolder, data: Measurements | SeriesTable, size: str, settings: Mapping[str, Any], resume: bool
+) -> None:
+    """Writes down that a run with these settings is under way; refuses to mix it with another."""
     if folder.holds_run and not resume:
         raise InvalidArgument(
             f"{folder} holds a run already; continue it with `resume`, or choose another folder"
@@ -115,12 +131,18 @@ def _begin(folder: RunFolder, data: Measurements, plan: Plan, resume: bool) -> N
     if folder.holds_run:
         _check_same(folder, data, settings)
     start = {"name": data.name, "fingerprint": data.fingerprint}
-    state = {"format": FORMAT, "version": VERSION, "status": "running", "settings": settings, "data": start}
+    state = {
+        "format": FORMAT,
+        "version": VERSION,
+        "status": "running",
+        "settings": dict(settings),
+        "data": start,
+    }
     folder.write_json(RUN, {**state, "environment": environment()})
-    folder.log(f"{'continued' if resume else 'started'}: {len(data.X)} rows of {data.name}, {settings}")
+    folder.log(f"{'continued' if resume else 'started'}: {size} of {data.name}, {dict(settings)}")
 
 
-def _check_same(folder: RunFolder, data: Measurements, settings: Mapping[str, Any]) -> None:
+def _check_same(folder: RunFolder, data: Measurements | SeriesTable, settings: Mapping[str, Any]) -> None:
     before = folder.read_status()
     then, fingerprint = before.get("settings"), before.get("data")
     if not isinstance(then, Mapping) or not isinstance(fingerprint, Mapping):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from eqlearn.core.text import printable
 from eqlearn.report.constants_table import value_text
-from eqlearn.report.folder import printable
 from eqlearn.report.record import Record
 from eqlearn.report.verdict import checks, percent, verdict
 

@@ -14,7 +14,14 @@ CLOSE = 0.01
 def verdict(record: Record) -> str:
     """Whether an exact law was found and, if not, how much is left over."""
     best, names = record.best, _listed(record.targets)
+    if "form" in record.data:
+        return _verdict_on_motion(record)
     if not any(e.expr.free_symbols for e in best.equations):
+        if record.ended == "out of time":
+            return (
+                f"The time was too short to find an equation for {names} that is better than a constant; "
+                "give it more seconds."
+            )
         return f"No law was found: no equation describes {names} better than a constant does."
     if best.exact:
         return f"An exact law was found: it gives {names} in the training rows to rounding error."
@@ -29,6 +36,21 @@ def verdict(record: Record) -> str:
         f"No exact law was found: this equation leaves {left} of the spread of {names} unexplained "
         f"(noise of {level})."
     )
+
+
+def _verdict_on_motion(record: Record) -> str:
+    """The same of equations of motion, which are judged by simulation."""
+    best = record.best
+    states = _listed(record.inputs[: len(record.targets)])
+    over = f"simulated over {record.data.get('horizon')} steps at a time"
+    if best.exact:
+        return f"Exact equations of motion were found: {over}, they give {states} to rounding error."
+    if not math.isfinite(best.training_error):
+        return f"No equations of motion were found: {over}, these diverge."
+    left = f"{percent(best.training_error)} of the spread of {states}"
+    level = _listed([f"±{short(n)}" for n in record.noise])
+    close = "comes close" if best.training_error < 2 * CLOSE else "does not come close"
+    return f"No exact law was found; this one {close}: {over}, it leaves {left} (noise of {level})."
 
 
 def checks(record: Record) -> str:

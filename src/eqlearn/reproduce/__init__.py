@@ -3,6 +3,8 @@
 import typer
 
 from eqlearn.reproduce.benchmark import benchmark, suite
+from eqlearn.reproduce.dynamics import kinematics, oscillator
+from eqlearn.reproduce.mnist import mnist
 from eqlearn.reproduce.timing import timing
 
 app = typer.Typer(help="Repeats the paper's experiments.", no_args_is_help=True, rich_markup_mode=None)
@@ -13,3 +15,6 @@ app.command(epilog="Example: eqlearn reproduce suite nguyen --seconds 10 --seeds
     suite
 )
 app.command(epilog="Example: eqlearn reproduce timing --quick")(timing)
+app.command(epilog="Example: eqlearn reproduce mnist --seeds 5 --out results/mnist")(mnist)
+app.command(epilog="Example: eqlearn reproduce kinematics --out results/kinematics")(kinematics)
+app.command(epilog="Example: eqlearn reproduce oscillator --out results/oscillator")(oscillator)

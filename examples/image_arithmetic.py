@@ -1,0 +1,41 @@
+"""An encoder of your own and an equation, trained together on the sum of two digits they never see named."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import torch
+from torch import nn
+
+from eqlearn import EQL, Equation, Phase, train
+from eqlearn.data.digits import load_digits
+from eqlearn.systems.arithmetic import ImageArithmetic, Operation, PairLoss
+from eqlearn.systems.images import encode, settle_normalisation_
+
+
+def main(quick: bool = False) -> None:
+    torch.manual_seed(0)
+    digits = load_digits("digits").train
+    encoder = nn.Sequential(  # any module from images to (rows, 1)
+        nn.Flatten(), nn.Linear(64, 100), nn.ReLU(), nn.Linear(100, 1), nn.BatchNorm1d(1, affine=False)
+    )
+    model = ImageArithmetic(encoder, EQL(2, 1, "one id*2", hidden_layers=1, seed=0))
+    loss = PairLoss(digits.images / 255, digits.labels, Operation("a+b"))
+    schedule = (
+        Phase(name="sparsify", steps=300 if quick else 1_500, lr=3e-3, penalty=0.05, prune_below=0.01),
+        Phase(name="fine-tune", steps=300 if quick else 1_500, lr=3e-3, decay="cosine"),
+    )
+    for record in train(model, loss, schedule, optimiser=torch.optim.Adam):
+        print(f"{record.phase} {record.step}: loss {float(record.loss):.3f}")
+    settle_normalisation_(encoder, digits.images / 255)
+    print("y =", Equation.read(model.eval(), ["z_1", "z_2"]))
+
+    z = encode(encoder, digits.images / 255)[:, 0]
+    figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")
+    axes.plot(digits.labels + 0.5 * torch.rand(len(z)) - 0.25, z, ".", ms=2, alpha=0.5)
+    axes.set(xlabel="digit", ylabel="latent z", title="What the encoder found by itself", xticks=range(10))
+    figure.savefig("image_arithmetic.png", dpi=150)
+    plt.close(figure)
+
+
+if __name__ == "__main__":
+    main()

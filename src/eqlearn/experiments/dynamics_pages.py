@@ -1,0 +1,221 @@
+"""Tables and figures of the dynamical systems, the paper's values beside ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from eqlearn.experiments.dynamics_data import System
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+EQL, RELU, EULER, TRUE = "#2b6cb0", "#c05621", "#718096", "#1a202c"
+
+
+@dataclass(frozen=True)
+class Published:
+    """What the paper says of a system: its correlation, line, and tables of equations."""
+
+    correlation: str
+    line: str
+    expected: Mapping[str, str]
+    found: Mapping[str, str]
+    extrapolation: str
+
+
+PUBLISHED: Mapping[str, Published] = MappingProxyType(
+    {
+        "kinematics": Published(
+            "close to -1",
+            "a = -0.884 z - 0.091",
+            {"u": "u + v - 0.442*z - 0.045", "v": "v - 0.884*z - 0.091"},
+            {"u": "1.002*u + 1.002*v - 0.475*z", "v": "1.002*v - 0.918*z - 0.102"},
+            "smaller than ReLU's for several more steps",
+        ),
+        "oscillator": Published(
+            "-0.995",
+            "w2 = -0.927 z + 0.464",
+            {"u": "u + 0.1*v", "v": "0.998*v - 0.0464*u + 0.0927*u*z + 0.0046*v*z"},
+            {
+                "u": "0.994*u + 0.0992*v - 0.0031",
+                "v": "0.995*v - 0.0492*u + 0.084*u*z + 0.0037*v*z + 0.0133*z**2",
+            },
+            "smaller than Euler's",
+        ),
+    }
+)
+
+
+def by_kind(ledger: Mapping[str, Any], kind: str) -> dict[int, dict[str, Any]]:
+    """The trials of one kind (eql, relu, euler), by seed."""
+    trials = ledger["trials"]
+    return {t["seed"]: t for key, t in sorted(trials.items()) if key.split()[0] == kind}
+
+
+def dynamics_table(ledger: Mapping[str, Any], system: System) -> str:
+    """Everything measured, in Markdown."""
+    eql, relu, euler = (by_kind(ledger, kind) for kind in ("eql", "relu", "euler"))
+    worked = [t for t in eql.values() if not t["failure"]]
+    parts = [_seeds(eql, relu, euler, system)]
+    if worked:
+        parts.append(_equations(worked[0], system))
+    published = PUBLISHED[system.name]
+    parts.append(
+        f"The paper: correlation {published.correlation}, {published.line}, extrapolation error "
+        f"{published.extrapolation}."
+    )
+    size = _median([abs(t["correlation"]) for t in worked], ".6f")
+    right = sum(t["right"] for t in worked)
+    parts.append(
+        f"Ours, median of {len(worked)} seeds: |correlation| {size}, error after {system.far} steps "
+        f"{_ratio(worked, relu)} times smaller than the ReLU twin's and {_ratio(worked, euler)} times "
+        f"smaller than Euler's. Equations right in {right} of {len(eql)} seeds: every coefficient within "
+        f"{100 * system.tolerance:g} % of the truth, nothing missing, nothing spurious. Terms of less than a "
+        "thousandth of a state's largest change are not counted; all digits are in the JSON file."
+    )
+    return "\n\n".join(parts)
+
+
+def _seeds(eql: Mapping[int, Any], relu: Mapping[int, Any], euler: Mapping[int, Any], system: System) -> str:
+    head = "| seed | right | correlation | worst coefficient | spurious |"
+    head += f" error, {system.far} steps | ReLU | Euler | seconds | ReLU's seconds |"
+    lines = [head, "|---" * 10 + "|"]
+    for seed, t in eql.items():
+        twin, plain = relu.get(seed, {}), euler.get(seed, {})
+        if t["failure"]:
+            lines.append(f"| {seed} | no: {t['failure']} |" + " |" * 8)
+            continue
+        lines.append(
+            f"| {seed} | {'yes' if t['right'] else 'no'} | {t['correlation']:.6f} "
+            f"| {_percent(t['coefficient_error'])} | {', '.join(t['spurious'][:4]) or 'none'} "
+            f"| {_number(t['far_error'])} | {_number(twin.get('far_error'))} "
+            f"| {_number(plain.get('far_error'))} | {t['seconds']:.0f} | {_number(twin.get('seconds'))} |"
+        )
+    return "\n".join(lines)
+
+
+def _equations(trial: Mapping[str, Any], system: System) -> str:
+    published = PUBLISHED[system.name]
+    order = " (second order)" if system.higher else ""
+    lines = ["| equation | " + " | ".join(f"{s}'" for s in system.states) + " |", "|---" * 3 + "|"]
+    rows: list[tuple[str, Mapping[str, str]]] = [
+        (f"true{order}", system.truth),
+        ("paper: expected from its encoder", published.expected),
+        ("paper: found", published.found),
+        ("ours: found, in z", trial["equations"]),
+        (f"ours: in {system.parameter}, by the fitted line", trial["in_parameter"]),
+        ("ours: the same, readable", trial["readable"]),
+        ("ours: canonical gauge, no truth used", trial["canonical"]),
+    ]
+    for name, row in rows:
+        cells = [f"`{row.get(s, '')}`" if row.get(s) else "" for s in system.states]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    line = f"Seed {trial['seed']}: {system.parameter} = {trial['scale']:.4f} z {trial['shift']:+.4f}"
+    return "\n".join(lines) + f"\n\n{line}."
+
+
+def _ratio(worked: Sequence[Mapping[str, Any]], others: Mapping[int, Mapping[str, Any]]) -> str:
+    """How many times smaller our far error is, median over seeds; an explosion counts as infinite."""
+    ratios = []
+    for t in worked:
+        other = others.get(t["seed"])
+        if other is not None and not other.get("failure") and t["far_error"]:
+            far = other["far_error"]
+            ratios.append(float("inf") if far is None else far / t["far_error"])
+    return _median(ratios, ".1f")
+
+
+def _median(values: Sequence[float], form: str) -> str:
+    return format(median(values), form) if values else "-"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.3f} %"
+
+
+def draw_dynamics(ledger: Mapping[str, Any], system: System, truth: Mapping[str, Any]) -> Figure:
+    """Latent against parameter, one series inside and far outside the horizon, and errors against time."""
+    from matplotlib.figure import Figure
+
+    eql, relu, euler = (by_kind(ledger, kind) for kind in ("eql", "relu", "euler"))
+    worked = {seed: t for seed, t in eql.items() if not t["failure"]}
+    figure = Figure(figsize=(11.0, 3.4), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    if worked:
+        seed = next(iter(worked))
+        _draw_latent(left, worked[seed], system)
+        _draw_series(middle, truth, worked[seed], relu.get(seed), euler.get(seed), system)
+    _draw_errors(right, worked, relu, euler, system)
+    for axes in (left, middle, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def _draw_latent(axes: Axes, trial: Mapping[str, Any], system: System) -> None:
+    axes.scatter(trial["parameter"], trial["z"], s=8, color=EQL, alpha=0.6, linewidths=0)
+    axes.set_xlabel(f"true {_pretty(system.parameter)}")
+    axes.set_ylabel("latent z of the encoder")
+    axes.set_title(f"fresh series: correlation {trial['correlation']:.6f}", fontsize=10)
+
+
+def _draw_series(
+    axes: Axes,
+    truth: Mapping[str, Any],
+    eql: Mapping[str, Any],
+    relu: Mapping[str, Any] | None,
+    euler: Mapping[str, Any] | None,
+    system: System,
+) -> None:
+    times, exact = truth["times"], truth["series"][0]
+    axes.plot(times, exact, color=TRUE, linewidth=3.0, alpha=0.35, label="true")
+    if euler is not None:
+        axes.plot(
+            times, _floats(euler["series"][0]), color=EULER, linewidth=1.2, linestyle="--", label="Euler"
+        )
+    if relu is not None and not relu["failure"]:
+        axes.plot(times, _floats(relu["series"][0]), color=RELU, linewidth=1.2, label="ReLU twin")
+    axes.plot(times, _floats(eql["series"][0]), color=EQL, linewidth=1.4, label="EQL")
+    axes.axvline(system.dt * system.horizon, color=EULER, linestyle=":", linewidth=1.0)
+    low, high = min(exact), max(exact)
+    axes.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
+    axes.set_xlabel("time (dotted: end of training)")
+    axes.set_ylabel("position u")
+    axes.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=4)
+
+
+def _draw_errors(
+    axes: Axes,
+    eql: Mapping[int, Any],
+    relu: Mapping[int, Any],
+    euler: Mapping[int, Any],
+    system: System,
+) -> None:
+    for trials, colour, label in ((euler, EULER, "Euler"), (relu, RELU, "ReLU twin"), (eql, EQL, "EQL")):
+        for i, t in enumerate(t for t in trials.values() if not t.get("failure")):
+            times = [system.dt * s for s in t["steps"]]
+            errors = [max(e, 1e-12) if e == e else e for e in _floats(t["errors"])]
+            axes.plot(
+                times[1:], errors[1:], color=colour, linewidth=1.2, alpha=0.8, label=label if i == 0 else None
+            )
+    axes.axvline(system.dt * system.horizon, color=EULER, linestyle=":", linewidth=1.0)
+    axes.set_yscale("log")
+    axes.set_xlabel("time (a line per seed)")
+    axes.set_ylabel("root mean square error")
+    axes.legend(fontsize=8, frameon=False, loc="best")
+
+
+def _floats(values: Sequence[float | None]) -> list[float]:
+    return [float("nan") if v is None else v for v in values]
+
+
+def _pretty(parameter: str) -> str:
+    return {"w2": "ω²"}.get(parameter, parameter)

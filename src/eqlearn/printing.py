@@ -1,0 +1,93 @@
+"""What the commands that search have in common: names in options, the display, what is printed at the end."""
+
+from __future__ import annotations
+
+import csv
+import json as plain_json
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from eqlearn.discovery.run import Progress
+    from eqlearn.report.folder import RunFolder
+    from eqlearn.report.record import Record
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+SecondsOption = Annotated[float | None, typer.Option(help="How long to search.", min=0.1, show_default=False)]
+SeedOption = Annotated[int, typer.Option(help="The same seed gives the same equations.", min=0)]
+JobsOption = Annotated[
+    int | None, typer.Option(help="How many processes; -1 is one per processor.", show_default=False)
+]
+OutOption = Annotated[
+    Path | None, typer.Option(help="The folder for the run; runs/NAME unless told.", show_default=False)
+]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")]
+PrimitivesOption = Annotated[
+    str,
+    typer.Option(
+        help="The functions an equation may hold, such as 'id square sin1 mul'.", show_default=False
+    ),
+]
+LayersOption = Annotated[int, typer.Option(help="How deep functions may be nested.", min=1)]
+
+
+def listed_names(text: str) -> list[str]:
+    """Column names separated by commas; one that holds a comma stands in double quotes."""
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+def run_folder(out: Path | None, name: str) -> RunFolder:
+    """The folder that was asked for, or a new one under `runs`."""
+    from eqlearn.report.folder import RunFolder
+
+    return RunFolder.numbered(Path("runs"), name) if out is None else RunFolder(out)
+
+
+@contextmanager
+def displayed(
+    seconds: float | None, target: str, silent: bool
+) -> Iterator[Callable[[Progress], None] | None]:
+    """Shows how far a search is while the block runs, unless it is to be silent."""
+    # A cluster asks a job to end as a person does; either way the best found is kept.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if silent:
+        yield None
+        return
+    from rich.console import Console
+
+    from eqlearn.progress import show_progress
+
+    with show_progress(seconds, target, Console(stderr=True)) as progress:
+        yield progress
+
+
+def print_found(record: Record, folder: Path, quiet: bool, json: bool) -> None:
+    """What a search came to: the equations alone, one JSON object, or a screenful."""
+    from eqlearn.report.folder import REPORT
+    from eqlearn.report.summary import equations_text, summary
+
+    if json:
+        typer.echo(run_json(record, folder))
+    elif quiet:
+        typer.echo(equations_text(record))
+    else:
+        typer.echo(summary(record, screen_width()))
+        if record.ended == "interrupted":
+            typer.echo("\nThe search was interrupted; this is the best it had found.", err=True)
+        typer.echo(f"\nReport: {folder / REPORT}", err=True)
+
+
+def screen_width() -> int:
+    return max(60, shutil.get_terminal_size((100, 24)).columns)
+
+
+def run_json(record: Record, folder: Path) -> str:
+    from eqlearn.report.verdict import verdict
+
+    return plain_json.dumps({"folder": str(folder), "verdict": verdict(record), **record.to_json()}, indent=1)

@@ -1,0 +1,115 @@
+"""A search for dynamics into a run folder: begun or continued, kept round by round, written at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.expressions import fitted, real_symbol
+from eqlearn.core.primitives import parse_set
+from eqlearn.data.series import SeriesTable
+from eqlearn.discovery.run import SCIENCE, Progress
+from eqlearn.report.environment import environment
+from eqlearn.report.folder import REPORT, ROUNDS, RunFolder
+from eqlearn.report.journal import FileJournal
+from eqlearn.report.motion import SERIES, TIMES, Motion
+from eqlearn.report.page import page
+from eqlearn.report.record import Record, Step
+from eqlearn.report.sample import Sample
+from eqlearn.report.session import History, begin, nothing_left_behind
+from eqlearn.systems.flow import LONG, FoundMotion, discover_dynamics
+from eqlearn.systems.hidden import discover_hidden
+from eqlearn.systems.recording import Recording
+from eqlearn.systems.shooting import Flow, Stretches, shoot
+
+
+@dataclass(frozen=True, kw_only=True)
+class MotionPlan:
+    """How a run looks for dynamics, as plain data; the fields mean what they mean to `discover_dynamics`."""
+
+    form: str = "ode"
+    latents: int = 0
+    primitives: str = SCIENCE
+    penalty: str = "half"
+    hidden_layers: int = 3
+    seed: int = 0
+    seconds: float | None = None
+    restarts: int | None = None
+    jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        parse_set(self.primitives)  # refuses an unknown one before anything begins
+
+
+def search_dynamics(
+    folder: RunFolder,
+    data: SeriesTable,
+    plan: MotionPlan,
+    *,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Record:
+    """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
+
+    Ctrl-C ends the search, and what was found is written down all the same.
+    """
+    with folder.locked(), nothing_left_behind(folder):
+        begin(folder, data, f"{len(data.recording.series)} series", asdict(plan), resume)
+        history = History(folder, progress)
+        options: dict[str, Any] = {} if not plan.latents else {"latents": plan.latents}
+        find = discover_hidden if plan.latents else discover_dynamics
+        found = find(
+            data.recording.series, plan.form, dt=data.recording.dt, names=data.recording.names,
+            primitives=plan.primitives, penalty=plan.penalty, hidden_layers=plan.hidden_layers,
+            seconds=plan.seconds, restarts=plan.restarts, seed=plan.seed, n_jobs=plan.jobs,
+            progress=history, journal=lambda name: FileJournal(folder.path / ROUNDS / name), **options,
+        )  # fmt: skip
+        record = _record(found, data, history.steps, plan)
+        sample = Sample.of(*found.rows, np.zeros(len(found.rows[0]), dtype=bool))
+        motion = _motion(found, data.recording)
+        folder.write_results(record, sample, motion)
+        folder.write_text(REPORT, page(record, sample, None, motion))
+        folder.log(f"ended: {found.found.ended}; chosen: {found.found.best}")
+    return record
+
+
+def _record(found: FoundMotion, data: SeriesTable, steps: Sequence[Step], plan: MotionPlan) -> Record:
+    search = found.found
+    return Record(
+        inputs=search.variables, targets=found.targets, front=search.front,
+        pick=next(i for i, c in enumerate(search.front) if c is search.best), noise=found.noise,
+        restarts=search.restarts, rounds=search.rounds, seconds=search.seconds, ended=search.ended,
+        exact_restarts=search.exact_restarts, failures=search.failures, history=tuple(steps),
+        network_inputs=search.inputs,
+        data={
+            "name": data.name, "rows": len(found.rows[0]), "rows_read": data.rows, "rows_dropped": 0,
+            "fingerprint": data.fingerprint, "form": found.form, "dt": found.dt,
+            "series": len(data.recording.series), "horizon": found.horizon,
+        },
+        settings=asdict(plan), environment=environment(),
+    )  # fmt: skip
+
+
+def _motion(found: FoundMotion, recording: Recording) -> Motion:
+    """The first series, cut to what a page can show, each with the start that suits its first times best."""
+    starts, observed = [], []
+    hidden = found.latents if len(found.latents) else np.empty((len(recording.series), 0))
+    for one, latents in zip(recording.series[:SERIES], hidden[:SERIES], strict=True):
+        flow = Flow([_at(equation, recording.names, latents) for equation in found.equations])
+        piece = Recording((one,), recording.dt, recording.names)
+        first = Stretches.of(piece, found.form, LONG, 1, recording.spread)
+        shot = shoot(flow, first, fixed=np.ones(len(flow.start), dtype=bool), substeps=4)
+        starts.append(shot.starts[0] * recording.spread if shot.finite else one[0])
+        observed.append(one[:TIMES])
+    return Motion(tuple(observed), np.stack(starts), hidden[:SERIES], recording.dt, found.form)
+
+
+def _at(equation: Equation, states: Sequence[str], latents: np.ndarray) -> Equation:
+    """The equation of one series, its hidden parameters filled in."""
+    names = equation.variables[len(states) :]
+    values = {real_symbol(n): fitted(float(v)) for n, v in zip(names, latents, strict=True)}
+    return Equation(equation.expr.xreplace(values), states)

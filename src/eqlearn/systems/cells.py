@@ -1,0 +1,187 @@
+"""The EQL cell: one step of time as equations: a map, a residual, or a rate of change, integrated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import sympy as sp
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from eqlearn.core.expressions import fitted
+from eqlearn.core.network import EQL, Init
+from eqlearn.core.primitives import PAPER, PrimitivesLike
+from eqlearn.errors import InvalidArgument, UnknownName
+
+Form: TypeAlias = Literal["map", "residual", "ode"]
+Rate: TypeAlias = "Callable[[Any], Any]"
+
+
+def _euler(f: Rate, y: Any, dt: Any) -> Any:
+    return y + dt * f(y)
+
+
+def _midpoint(f: Rate, y: Any, dt: Any) -> Any:
+    return y + dt * f(y + dt / 2 * f(y))
+
+
+def _rk4(f: Rate, y: Any, dt: Any) -> Any:
+    a = f(y)
+    b = f(y + dt / 2 * a)
+    c = f(y + dt / 2 * b)
+    d = f(y + dt * c)
+    return y + dt / 6 * (a + 2 * b + 2 * c + d)
+
+
+# `step(f, y, dt)` for a rate of change f: on tensors and on SymPy's columns alike.
+STEPPERS: dict[str, Callable[[Rate, Any, Any], Any]] = {
+    "euler": _euler,
+    "midpoint": _midpoint,
+    "rk4": _rk4,
+}
+
+
+def step_once(f: Rate, y: Any, *, form: Form, stepper: str, dt: Any) -> Any:
+    """The next states: `f(y)` for a map, `y + dt f(y)` for a residual, `f` integrated over dt for an ODE."""
+    if form == "map":
+        return f(y)
+    return STEPPERS["euler" if form == "residual" else stepper](f, y, dt)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CellShape:
+    """What the equations of a cell are made of, and how they step; the defaults are the paper's.
+
+    `shared` gives all states one network with common hidden layers instead of one each; `constant_input` adds
+    an input that is always 1, as the released code does; `bias` gives every layer one.
+    """
+
+    primitives: PrimitivesLike = PAPER
+    hidden_layers: int = 2
+    form: Form = "map"
+    stepper: str = "rk4"
+    shared: bool = False
+    skip: bool = False
+    bias: bool = False
+    constant_input: bool = False
+    gates: bool = False
+    gated_readout: bool = True
+    init: str | Init = "default"
+
+    def __post_init__(self) -> None:
+        if self.form not in ("map", "residual", "ode"):
+            raise UnknownName(f"`form` must be 'map', 'residual' or 'ode', got {self.form!r}")
+        if self.stepper not in STEPPERS:
+            raise UnknownName(f"no `stepper` named {self.stepper!r}; known are {', '.join(STEPPERS)}")
+
+
+PAPER_CELL = CellShape()
+
+
+class EQLCell(nn.Module):
+    """States `(states, rows)` and latents `(latents, rows)` to the states one `dt` later.
+
+    Feature-major as `EQL.propagate`, with an axis of members before where there are `members`. `scales`
+    divides each state before the equations see it; `symbolic` speaks in the user's units.
+    """
+
+    scales: Tensor
+
+    def __init__(
+        self,
+        states: int,
+        latents: int = 1,
+        *,
+        shape: CellShape = PAPER_CELL,
+        dt: float = 1.0,
+        scales: Tensor | None = None,
+        members: int | None = None,
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__()
+        if states < 1 or latents < 0:
+            raise InvalidArgument(
+                f"a cell needs 1 state or more and 0 latents or more, got {states}, {latents}"
+            )
+        self.states = states
+        self.latents = latents
+        self.shape = shape
+        self.dt = dt
+        self.members = members
+        self.register_buffer("scales", torch.ones(states) if scales is None else scales.clone())
+        outputs = [states] if shape.shared else [1] * states
+        self.networks = nn.ModuleList(
+            EQL(
+                states + latents + shape.constant_input, out, shape.primitives, shape.hidden_layers,
+                members=members, skip=shape.skip, bias=shape.bias, gates=shape.gates, init=shape.init,
+                seed=_apart(seed, number, members),
+            )
+            for number, out in enumerate(outputs)
+        )  # fmt: skip
+        if not shape.gated_readout:
+            for network in self.equations:
+                network.readout.gate = None
+
+    @property
+    def equations(self) -> list[EQL]:
+        """The networks: one for each state, or one for all."""
+        return list(self.networks)  # type: ignore[arg-type]
+
+    def law(
+        self, y: Float[Tensor, "*any states rows"], z: Float[Tensor, "*any latents rows"]
+    ) -> Float[Tensor, "*more states rows"]:
+        """What the equations say: the next states of a map, else the rate of change."""
+        scales = self.scales[:, None]
+        parts = [y / scales, z]
+        if self.shape.constant_input:
+            parts.append(torch.ones_like(y[..., :1, :]))
+        inputs = torch.cat(parts, dim=-2)
+        return scales * torch.cat([network.propagate(inputs) for network in self.equations], dim=-2)
+
+    def forward(
+        self, y: Float[Tensor, "*any states rows"], z: Float[Tensor, "*any latents rows"]
+    ) -> Float[Tensor, "*more states rows"]:
+        shape = self.shape
+        after: Tensor = step_once(
+            lambda at: self.law(at, z), y, form=shape.form, stepper=shape.stepper, dt=self.dt
+        )
+        return after
+
+    def law_symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
+        """`law` on SymPy expressions, first the states, then the latents."""
+        if len(x) != self.states + self.latents:
+            raise InvalidArgument(f"{len(x)} variables for {self.states} states and {self.latents} latents")
+        scales = [fitted(s) for s in self.scales.tolist()]
+        scaled = [h / s for h, s in zip(list(x)[: self.states], scales, strict=True)]
+        inputs = [*scaled, *list(x)[self.states :], *[sp.S.One] * self.shape.constant_input]
+        outputs = [e for network in self.equations for e in network.symbolic(inputs)]
+        return sp.Matrix([s * e for s, e in zip(scales, outputs, strict=True)])
+
+    def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
+        """The whole step on SymPy expressions: a column with the next states."""
+        z = list(x)[self.states :]
+        shape = self.shape
+        return step_once(
+            lambda at: self.law_symbolic([*at, *z]), sp.Matrix(list(x)[: self.states]),
+            form=shape.form, stepper=shape.stepper, dt=fitted(self.dt),
+        )  # fmt: skip
+
+    def member(self, index: int) -> EQLCell:
+        """One cell of the population, as a cell of its own (a copy)."""
+        singles = [network.member(index) for network in self.equations]
+        cell = EQLCell(
+            self.states, self.latents, shape=self.shape, dt=self.dt, scales=self.scales, seed=0
+        ).to(self.scales)
+        cell.networks = nn.ModuleList(singles)
+        return cell.train(self.training)
+
+
+def _apart(seed: int | Sequence[int] | None, number: int, members: int | None) -> list[int] | None:
+    """Seeds of a state's network, different from those of the other states'."""
+    if seed is None:
+        return None
+    seeds = [seed + i for i in range(members or 1)] if isinstance(seed, int) else list(seed)
+    return [s * 16 + number for s in seeds]

@@ -1,0 +1,132 @@
+"""Several equations behind one encoder, made sparse on its latents; the simplest that fits is kept.
+
+One equation and its encoder can agree on a crooked latent: z = arcsin(digit) and sin(z) fit as well as a
+straight line. Many equations that start differently and share one encoder can't, for they bend differently.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.network import EQL
+from eqlearn.core.penalties import Penalty
+from eqlearn.discovery.eliminate import eliminate
+from eqlearn.discovery.polish import polish
+from eqlearn.errors import InvalidArgument
+from eqlearn.training.loop import Record, train
+from eqlearn.training.optimisers import OptimiserFactory
+from eqlearn.training.presets import settle_
+from eqlearn.training.schedule import Phase
+
+# Beside what training leaves of them, the first head is also tried with these kinds of units only.
+KINDS = ("one id", "one id mul")
+_EQUAL = 1.01  # errors this close are the same: two fits of one form agree better
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One of the equations after elimination: its length, its mean squared error, and where it comes from.
+
+    `origin` is "trained", or the kinds of units that it was held to, such as "one id".
+    """
+
+    network: EQL
+    complexity: int
+    error: float
+    origin: str = "trained"
+
+
+def simplest_head(heads: Sequence[Head], slack: float = 0.5) -> Head:
+    """The shortest equation whose error is at most `1 + slack` times the smallest.
+
+    Among equally short ones the smaller error decides, and where errors are equal, one that training found by
+    itself goes before one that was held to some kinds of units.
+
+    Why errors need not be smallest: on latents that are held, a longer formula always gains a little by
+    bending towards images that are misread; trained on with the encoder, which can bend too, the shorter one
+    loses nothing.
+    """
+    if not heads:
+        raise InvalidArgument("every equation came to nothing; lower the penalty, or train more `members`")
+    bound = (1 + slack) * min(head.error for head in heads)
+    shortest = min(head.complexity for head in heads if head.error <= bound)
+    close = [head for head in heads if head.complexity == shortest and head.error <= bound]
+    least = _EQUAL * min(head.error for head in close)
+    return min(close, key=lambda head: (head.error > least, head.origin != "trained", head.error))
+
+
+def eliminated_heads(
+    heads: EQL,
+    z: Float[Tensor, "rows latents"],
+    y: Float[Tensor, " rows"],
+    schedule: Sequence[Phase],
+    *,
+    penalty: str | Penalty = "half",
+    optimiser: OptimiserFactory = torch.optim.Adam,
+    on_record: Callable[[Record], object] | None = None,
+) -> list[Head]:
+    """Makes every member of `heads` sparse on latents that are held, eliminates and refits each.
+
+    `schedule` trains the equations alone, in place, so a step costs little. `y` is what they are to give,
+    near [-1, 1]. Members that came to nothing are left out. Two more heads are the first member before this
+    training, without units of other kinds than `KINDS`: elimination alone decides what is left of them.
+    """
+    if heads.members is None:
+        raise InvalidArgument("`heads` must be an EQL with `members`; a single one needs no choice")
+
+    def loss(model: EQL, phase: Phase) -> Tensor:
+        # In the units of the digits' sum, as in `PairLoss`, so that a penalty weighs the same in both.
+        residual: Tensor = 9 * (model(z)[..., 0] - y)
+        return residual.square().mean(dim=-1)
+
+    options = {kinds: _only(heads.member(0), kinds.split()) for kinds in KINDS}
+    deque(train(heads, loss, schedule, penalty=penalty, optimiser=optimiser, on_record=on_record), maxlen=0)
+    settle_(heads.eval())
+    found = [_eliminated(heads.member(i), z, y, "trained") for i in range(heads.members)]
+    found += [_eliminated(network, z, y, kinds) for kinds, network in options.items()]
+    return [head for head in found if head is not None]
+
+
+def _only(network: EQL, kinds: Sequence[str]) -> EQL:
+    """The network without units of other kinds."""
+    settle_(network.eval())
+    for layer, above in zip(network.layers, network.linears[1:], strict=True):
+        kept = torch.tensor([unit.name in kinds for unit in layer.units])
+        above.keep_(kept.expand_as(above.mask))
+    network.remove_dead_()
+    return network
+
+
+def _eliminated(network: EQL, z: Tensor, y: Tensor, origin: str) -> Head | None:
+    free_constant_(network)
+    network.remove_dead_()
+    if not bool(torch.isfinite(network(z)).all()):
+        return None
+    polished = polish(eliminate(network, z, y), z, y)
+    if not math.isfinite(polished.error):
+        return None
+    length = Equation.read(polished.network, [f"z_{i + 1}" for i in range(z.shape[1])]).complexity
+    return Head(polished.network.to(z.dtype), length, polished.error, origin)
+
+
+@torch.no_grad()
+def free_constant_(network: EQL) -> None:
+    """Lets the read-out use a constant again, starting from zero where pruning had taken it.
+
+    A threshold judges a weight by its size; a constant of a hundredth is small and yet an offset of every
+    prediction. Elimination judges it by what it is worth.
+    """
+    readout = network.readout
+    places = [place for place, unit in enumerate(network.layers[-1].units) if unit.arity == 0]
+    for place in places[:1]:
+        # What is masked is zero already, but momentum may have stirred it.
+        readout.raw[:, place] = readout.weight[:, place]
+        readout.mask[:, place] = True

@@ -1,0 +1,213 @@
+"""Hidden parameters of a system: constants of its equations of motion that differ from series to series."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.expressions import fitted, real_symbol, replace_constants
+from eqlearn.core.snapping import snap_constant
+from eqlearn.discovery.select import Candidate, Constant
+from eqlearn.errors import InvalidArgument
+from eqlearn.systems.flow import LONG, SHORT, FoundMotion, discover_dynamics, tables
+from eqlearn.systems.recording import Recording
+from eqlearn.systems.settle import EXACT_MOTION
+from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, enough_substeps, shoot
+
+# Fewer series can't tell what differs between them from what does not.
+FEWEST_SERIES = 5
+# A constant differs if it varies by more than so many standard errors, and so much of its size.
+SURE, FAINT = 4.0, 1e-4
+PIECES = 20
+
+
+def discover_hidden(
+    series: Any,
+    form: str = "ode",
+    *,
+    latents: int = 1,
+    dt: float | None = None,
+    names: Sequence[str] | None = None,
+    seconds: float | None = None,
+    **options: Any,
+) -> FoundMotion:
+    """Finds equations of motion in which up to `latents` parameters z are different in each series.
+
+    The law is found in the series that moves most, then every constant is fitted to every series by itself.
+    The constants that differ *are* the parameters, in their own units and with the sign that makes them
+    positive, so that no gauge is left open. Other arguments are those of `discover_dynamics`;
+    `FoundMotion.latents` holds every series' parameters.
+    """
+    recording = Recording.of(series, dt, names)
+    if latents < 1 or len(recording.series) < FEWEST_SERIES:
+        raise InvalidArgument(
+            f"{latents} hidden parameter(s) in {len(recording.series)} series: give at least {FEWEST_SERIES} "
+            "series, each with a parameter of its own, or no `latents`"
+        )
+    began = time.time()
+    size = [
+        float(((one - one.mean(axis=0)) / recording.spread).std(axis=0).sum()) for one in recording.series
+    ]
+    leader = recording.series[int(np.argmax(size))]
+    first = discover_dynamics(
+        [leader], form, dt=recording.dt, names=recording.names,
+        seconds=None if seconds is None else 0.8 * seconds, **options,
+    )  # fmt: skip
+    law = _Law.of(first.equations, recording, form, LONG if first.horizon > SHORT else SHORT)
+    chosen = law.hidden(latents)
+    law = law.with_latents(chosen)
+    return _found(law, first, recording, time.time() - began)
+
+
+@dataclass(frozen=True, eq=False)
+class _Law:
+    """Equations with a constant before every term, and those constants in every series, with errors.
+
+    `varying` are the places of the constants that became parameters, `signs` how these are counted.
+    """
+
+    equations: tuple[Equation, ...]
+    recording: Recording
+    form: str
+    steps: int
+    shots: tuple[Shot, ...]
+    varying: tuple[int, ...] = ()
+    signs: tuple[int, ...] = ()
+
+    @staticmethod
+    def of(equations: Sequence[Equation], recording: Recording, form: str, steps: int) -> _Law:
+        freed = tuple(Equation(_with_constants(e.expr), e.variables) for e in equations)
+        return _Law(freed, recording, form, steps, _shots(freed, recording, form, steps))
+
+    @property
+    def values(self) -> np.ndarray:
+        """Every series' constants, `(series, constants)`."""
+        return np.stack([shot.constants for shot in self.shots])
+
+    @property
+    def errors(self) -> np.ndarray:
+        return np.stack([np.maximum(s.standard_errors, 1e-12 * np.abs(s.constants)) for s in self.shots])
+
+    def hidden(self, latents: int) -> list[int]:
+        """The places of the constants that differ between series, the surest first."""
+        spread = self.values.std(axis=0)
+        sure = spread / np.median(self.errors, axis=0)
+        size = np.abs(self.values).mean(axis=0)
+        places = [int(i) for i in np.argsort(-sure) if sure[i] > SURE and spread[i] > FAINT * size[i]]
+        if not places:
+            raise InvalidArgument(
+                "no constant of the equations of motion differs between the series; search without `latents`"
+            )
+        if len(places) > latents:
+            raise InvalidArgument(
+                f"{len(places)} constants of the equations of motion differ between the series, more than "
+                f"`latents`, {latents}; allow as many"
+            )
+        return places
+
+    def with_latents(self, places: Sequence[int]) -> _Law:
+        """The constants that are the same everywhere set to their common value, the simplest within its
+        error, and the parameters fitted again."""
+        shared = [i for i in range(self.values.shape[1]) if i not in places]
+        fixed = np.zeros(self.values.shape[1], dtype=bool)
+        fixed[shared] = True
+        common = np.array([self._common(i) if fixed[i] else math.nan for i in range(len(fixed))])
+        shots = _shots(self.equations, self.recording, self.form, self.steps, fixed, common, self.values)
+        signs = tuple(1 if np.median(self.values[:, p]) >= 0 else -1 for p in places)
+        return replace(self, shots=shots, varying=tuple(places), signs=signs)
+
+    def _common(self, place: int) -> float:
+        weights = 1 / self.errors[:, place] ** 2
+        value = float(weights @ self.values[:, place] / weights.sum())
+        error = max(3 / math.sqrt(float(weights.sum())), 1e-5 * abs(value))
+        simple = snap_constant(value, error, max_cost=0.5 * math.log2(len(weights) * abs(value) / error + 2))
+        return value if simple is None else float(simple)
+
+
+def _with_constants(expr: sp.Expr) -> sp.Expr:
+    """The formula multiplied out, with a number to be fitted before each term."""
+    terms = []
+    for term in sp.Add.make_args(sp.expand(expr)):
+        number, rest = term.as_independent(*term.free_symbols, as_Add=False)
+        terms.append(
+            sp.Mul(fitted(float(number)), rest, evaluate=False) if rest != 1 else fitted(float(number))
+        )
+    return sp.Add(*terms)
+
+
+def _shots(
+    equations: Sequence[Equation],
+    recording: Recording,
+    form: str,
+    steps: int,
+    fixed: np.ndarray | None = None,
+    common: np.ndarray | None = None,
+    starts: np.ndarray | None = None,
+) -> tuple[Shot, ...]:
+    """Each series' own fit."""
+    flow, shots = Flow(equations), []
+    for i, one in enumerate(recording.series):
+        alone = Recording((one,), recording.dt, recording.names)
+        pieces = Stretches.of(alone, form, steps, PIECES, recording.spread)
+        constants = flow.start if starts is None else starts[i].copy()
+        if fixed is not None and common is not None:
+            constants[fixed] = common[fixed]
+        substeps = enough_substeps(flow.equations([float(c) for c in constants]), pieces, 1e-5)
+        shot = shoot(flow, pieces, constants, fixed=fixed, substeps=substeps, iterations=25)
+        if not shot.finite:
+            raise InvalidArgument(
+                f"the equations of motion that were found diverge in series {i}; leave it out, or search "
+                "longer"
+            )
+        shots.append(shot)
+    return tuple(shots)
+
+
+def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) -> FoundMotion:
+    """The equations with the parameters as variables, measured on all series."""
+    flow = Flow(law.equations)
+    wanted = law.varying
+    parameters = law.values[:, list(wanted)] * np.array(law.signs)
+    names = ("z",) if len(wanted) == 1 else tuple(f"z{i + 1}" for i in range(len(wanted)))
+    if set(names) & set(recording.names):
+        raise InvalidArgument(f"a state is named like a hidden parameter, {', '.join(names)}; rename it")
+    variables = (*recording.names, *names)
+    common = np.median(law.values, axis=0)
+    numbers: list[Any] = [fitted(float(c)) for c in common]
+    for i, c in enumerate(common):
+        simple = snap_constant(float(c), 1e-9 * abs(float(c)) + 1e-12)
+        numbers[i] = numbers[i] if simple is None else simple
+    for place, sign, name in zip(wanted, law.signs, names, strict=True):
+        numbers[place] = sign * real_symbol(name)
+    equations = tuple(
+        Equation(
+            replace_constants(f.equation_.expr, dict(zip(f.holders, numbers[place], strict=True))), variables
+        ).simplified()
+        for f, place in zip(flow.formulas, flow.places, strict=True)
+    )
+    errors = np.sqrt(np.mean([shot.errors**2 for shot in law.shots], axis=0))
+    error = float(np.sqrt((errors**2).mean()))
+    best = Candidate(
+        equations=equations, training_error=error, exact=error < EXACT_MOTION,
+        description_length=float(np.log(np.maximum(errors, TOLERANCE)).sum()) * recording.times,
+        constants=tuple(tuple(Constant(c, math.nan) for c in e.constants) for e in equations),
+    )  # fmt: skip
+    X, y = [], []
+    for one, z in zip(recording.series, parameters, strict=True):
+        states, targets = tables(Recording((one,), recording.dt, recording.names), law.form)
+        X.append(np.concatenate([states, np.tile(z, (len(states), 1))], axis=1))
+        y.append(targets)
+    found = replace(
+        first.found, best=best, front=(best,), variables=variables, inputs=variables, seconds=seconds
+    )
+    return replace(
+        first, found=found, noise=tuple(float(n) for n in errors * recording.spread), latents=parameters,
+        rows=(np.concatenate(X), np.concatenate(y)),
+    )  # fmt: skip

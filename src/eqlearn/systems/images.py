@@ -1,0 +1,100 @@
+"""Encoders of images: a convolutional network that turns each image into a few numbers of fixed spread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+from eqlearn.errors import InvalidArgument
+
+
+class ImageEncoder(nn.Module):
+    """The paper's encoder: convolutions with pooling, dense layers, a batch-normalised latent, halved.
+
+    Images come as bytes or floats, one channel; they are divided by `brightest` here, batch by batch, so that
+    data stay small in memory. Without `affine` the latent's mean is 0 and its standard deviation ½, really:
+    the scale that an equation expects, and one less that it has to share with the encoder.
+    """
+
+    def __init__(
+        self,
+        side: int = 28,
+        latents: int = 1,
+        *,
+        channels: Sequence[int] = (32, 64),
+        kernel: int = 5,
+        dense: Sequence[int] = (128, 16),
+        padding: Literal["valid", "same"] = "valid",
+        affine: bool = False,
+        brightest: float = 255.0,
+        momentum: float = 0.1,
+    ) -> None:
+        super().__init__()
+        parts: list[nn.Module] = []
+        size, inner = side, 1
+        for outer in channels:
+            parts += [nn.Conv2d(inner, outer, kernel, padding=padding), nn.ReLU(), nn.MaxPool2d(2)]
+            size, inner = (size if padding == "same" else size - kernel + 1) // 2, outer
+        if size < 1:
+            raise InvalidArgument(
+                f"`side` {side} is too small for {len(channels)} convolutions of `kernel` {kernel}, each "
+                "with a pool; use a smaller `kernel` or `padding='same'`"
+            )
+        parts.append(nn.Flatten())
+        width = inner * size * size
+        for outer in dense:
+            parts += [nn.Linear(width, outer), nn.ReLU()]
+            width = outer
+        self.features = nn.Sequential(*parts)
+        self.readout = nn.Linear(width, latents)
+        self.normalise = nn.BatchNorm1d(latents, affine=affine, momentum=momentum)
+        self.brightest = brightest
+
+    def forward(self, images: Shaped[Tensor, "rows height width"]) -> Float[Tensor, "rows latents"]:
+        scaled = images[:, None].to(self.readout.weight.dtype) / self.brightest
+        # Standard deviation ½, so that most latents lie in [-1, 1], the range an equation is made for.
+        latent: Tensor = self.normalise(self.readout(self.features(scaled))) / 2
+        return latent
+
+
+@torch.no_grad()
+def encode(
+    encoder: nn.Module, images: Shaped[Tensor, "rows height width"], batch: int = 1_000
+) -> Float[Tensor, "rows latents"]:
+    """The latents of all images, in `eval()`, a batch at a time; the encoder's mode is given back."""
+    training = encoder.training
+    encoder.eval()
+    try:
+        return torch.cat([encoder(piece) for piece in images.split(batch)])
+    finally:
+        encoder.train(training)
+
+
+@torch.no_grad()
+def settle_normalisation_(
+    encoder: nn.Module, images: Shaped[Tensor, "rows height width"], batch: int = 1_000
+) -> None:
+    """Takes the statistics of every batch normalisation from all images, each counted once.
+
+    While training, they follow the last few batches, seen by weights that were still moving; a latent that is
+    off by a hundredth shifts every prediction of the equation behind it.
+    """
+    training = encoder.training
+    layers = [m for m in encoder.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    momenta = [layer.momentum for layer in layers]
+    encoder.eval()
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # torch's word for: the mean over all batches
+        layer.train()
+    try:
+        for piece in images.split(batch):
+            encoder(piece)
+    finally:
+        for layer, momentum in zip(layers, momenta, strict=True):
+            layer.momentum = momentum
+        encoder.train(training)

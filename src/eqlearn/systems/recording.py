@@ -1,0 +1,73 @@
+"""A recording: series of a system's states, of any lengths, observed at equal steps of time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eqlearn.core.columns import checked_names
+from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.systems.trajectories import Trajectories
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """Series `(time, states)` of `names`d states, `dt` apart."""
+
+    series: tuple[np.ndarray, ...]
+    dt: float
+    names: tuple[str, ...]
+
+    @staticmethod
+    def of(series: Any, dt: float | None = None, names: Sequence[str] | None = None) -> Recording:
+        """From `Trajectories`, or from arrays: one `(time, states)`, one `(series, time, states)`, or a list
+        of `(time, states)` of any lengths; states are named x0, x1, ... unless told.
+
+        **Raises:** an error of one sentence for what can't be a motion.
+        """
+        if isinstance(series, Trajectories):
+            return Recording(tuple(series.states.numpy()), series.dt, series.names)
+        if isinstance(series, np.ndarray) and series.ndim == 2:
+            series = [series]
+        arrays = tuple(np.asarray(one, dtype=np.float64) for one in series)
+        if not arrays or any(a.ndim != 2 or a.shape[1:] != arrays[0].shape[1:] for a in arrays):
+            shapes = [a.shape for a in arrays][:4]
+            raise InvalidArgument(
+                f"`series` must be arrays (time, states) with the same states, got {shapes}"
+            )
+        count = arrays[0].shape[1]
+        if names is not None and len(names) != count:
+            raise InvalidArgument(f"`names` holds {len(names)} names for {count} states")
+        step = 1.0 if dt is None else float(dt)
+        if not 0 < step < math.inf:
+            raise InvalidArgument(f"`dt` must be positive and finite, got {dt}")
+        chosen = checked_names(names or [f"x{k}" for k in range(count)])
+        for place, one in enumerate(arrays):
+            if len(one) < 2:
+                raise InvalidArgument(
+                    f"series {place} has {len(one)} time(s), which is no step; leave it out of `series`"
+                )
+            if not np.isfinite(one).all():
+                at = int(np.flatnonzero(~np.isfinite(one).all(axis=1))[0])
+                raise NotFinite(
+                    f"series {place} holds NaN or infinity at time {at}; repair it, or cut the series there"
+                )
+        recording = Recording(arrays, step, chosen)
+        still = [name for name, spread in zip(chosen, recording.spread, strict=True) if spread == 0]
+        if still:
+            raise InvalidArgument(f"{', '.join(still)} never changes, so it has no equation; leave it out")
+        return recording
+
+    @property
+    def spread(self) -> np.ndarray:
+        """The standard deviation of each state over all series."""
+        return np.asarray(np.concatenate(self.series).std(axis=0))
+
+    @property
+    def times(self) -> int:
+        """How many times were observed, in all series together."""
+        return sum(len(one) for one in self.series)

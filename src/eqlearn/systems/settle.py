@@ -1,0 +1,191 @@
+"""The choice among equations of motion: how shortly they describe the motion itself, not its rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import sympy as sp
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.snapping import number_cost, snap_constant
+from eqlearn.discovery.least_squares import never
+from eqlearn.discovery.select import Candidate, Constant, constant_cost, description_length
+from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, enough_substeps, shoot
+
+# Sweeps over all states in which each tries its alternatives.
+SWEEPS = 3
+# Simulations that reach the observed values so closely are right to rounding and the integrator's error.
+EXACT_MOTION = 10 * TOLERANCE
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Equations of motion as they were fitted to stretches of motion."""
+
+    flow: Flow
+    shot: Shot
+    stretches: Stretches
+
+    @cached_property
+    def equations(self) -> tuple[Equation, ...]:
+        """The equations with the fitted constants."""
+        return self.flow.equations([float(c) for c in self.shot.constants])
+
+    @property
+    def error(self) -> float:
+        """Root mean square of what the simulations leave over, relative to the spread of the states."""
+        return float(np.sqrt((self.shot.errors**2).mean()))
+
+    def length(self, weight: float) -> float:
+        """Nats to tell the motion given the equations, and the equations; residuals count with `weight`."""
+        if not self.shot.finite:
+            return math.inf
+        rows = self.stretches.rows
+        numbers = sum(constant_cost(c.value, c.standard_error, rows) for each in self.constants for c in each)
+        numbers += sum(_exact_number_cost(e.expr) for e in self.equations)
+        alphabet = {n.func for e in self.equations for n in sp.preorder_traversal(e.expr) if n.args}
+        nodes, symbols = (
+            sum(e.complexity for e in self.equations),
+            len(alphabet) + len(self.equations[0].variables) + 1,
+        )
+        told = sum(weight * rows * math.log(max(float(e), TOLERANCE)) for e in self.shot.errors)
+        return told + description_length(0, 1.0, numbers, nodes, symbols)
+
+    @property
+    def weight(self) -> float:
+        """How much a residual tells that the one before it did not: little where the misfit is systematic."""
+        correlation = min(max(self.shot.correlation, 0.0), 0.99)
+        return (1 - correlation) / (1 + correlation)
+
+    @property
+    def constants(self) -> tuple[tuple[Constant, ...], ...]:
+        pairs = zip(self.shot.constants, self.shot.standard_errors, strict=True)
+        every = [Constant(float(v), float(e)) for v, e in pairs]
+        return tuple(tuple(every[place]) for place in self.flow.places)
+
+    def candidate(self) -> Candidate:
+        """The equations as a candidate, their constants filled in."""
+        return Candidate(
+            equations=self.equations, training_error=self.error, description_length=self.length(self.weight),
+            exact=self.error < EXACT_MOTION, constants=self.constants,
+        )  # fmt: skip
+
+    def beats(self, other: Model) -> bool:
+        """Whether this is the shorter description; the more accurate one says how much residuals count."""
+        weight = min(self, other, key=lambda model: model.error).weight
+        return self.length(weight) < other.length(weight)
+
+
+def fitted_model(
+    equations: Sequence[Equation], stretches: Stretches, *, before: Model | None = None, iterations: int = 8
+) -> Model:
+    """Equations with their constants fitted through the motion; `before` lends its pieces' starts."""
+    flow = Flow(equations)
+    noise = 1.0 if before is None else before.error
+    same = before is not None and before.shot.starts.shape == stretches.values[:, 0].shape
+    starts = before.shot.starts if before is not None and same else None
+    substeps = enough_substeps(equations, stretches, noise)
+    shot = shoot(flow, stretches, starts=starts, substeps=substeps, iterations=iterations)
+    model = Model(flow, shot, stretches)
+    if shot.finite:
+        finer = enough_substeps(model.equations, stretches, float(shot.errors.min()))
+        if finer > substeps:
+            shot = shoot(
+                flow, stretches, shot.constants, starts=shot.starts, substeps=finer, iterations=iterations
+            )
+            model = Model(flow, shot, stretches)
+    return model
+
+
+def settle(
+    fronts: Sequence[Sequence[Equation]],
+    first: Sequence[Equation],
+    stretches: Stretches,
+    stop: Callable[[], bool] = never,
+) -> Model:
+    """The best of the states' fronts together, beginning with the `first`, without terms it does not need.
+
+    From `stop` on no more alternatives are tried.
+    """
+    model = fitted_model(first, stretches)
+    for _ in range(SWEEPS):
+        before = model
+        for k, front in enumerate(fronts):
+            for equation in front:
+                if not stop() and _skeleton(equation) != _skeleton(model.equations[k]):
+                    model = _better(model, k, equation)
+        if model is before:
+            break
+    return without_spare_terms(model)
+
+
+def _skeleton(equation: Equation) -> Equation:
+    return equation.with_constants([0.5] * len(equation.constants))
+
+
+def _better(model: Model, state: int, equation: Equation) -> Model:
+    equations = list(model.equations)
+    equations[state] = equation
+    trial = fitted_model(equations, model.stretches, before=model if model.shot.finite else None)
+    return trial if trial.beats(model) else model
+
+
+def without_spare_terms(model: Model) -> Model:
+    """The model without the terms whose removal makes the description shorter, the least of them first."""
+    while True:
+        trials = []
+        for k, equation in enumerate(model.equations):
+            for shorter in _without_one_term(equation):
+                trial = _better(model, k, shorter)
+                if trial is not model:
+                    trials.append(trial)
+        if not trials:
+            return model
+        model = min(trials, key=lambda trial: trial.length(trial.weight))
+
+
+def _without_one_term(equation: Equation) -> list[Equation]:
+    whole = sp.expand(equation.expr)
+    terms = sp.Add.make_args(whole)
+    if not 1 < len(terms) <= 12:
+        return []
+    return [Equation(whole - term, equation.variables).simplified() for term in terms]
+
+
+def snapped(model: Model) -> Model:
+    """The model with constants moved to simple numbers near them, the surest first, each as long as the
+    description gets no longer."""
+    flow, shot, stretches = model.flow, model.shot, model.stretches
+    values: list[sp.Expr | float] = [float(v) for v in shot.constants]
+    fixed = np.zeros(len(values), dtype=bool)
+    substeps = enough_substeps(model.equations, stretches, float(shot.errors.min()))
+    order = np.argsort(shot.standard_errors / (np.abs(shot.constants) + 1e-300))
+    for i in order:
+        value, error = float(shot.constants[i]), float(shot.standard_errors[i])
+        price = constant_cost(value, error, stretches.rows)
+        # Beside the noise, the integrator moves a constant a little.
+        simple = snap_constant(value, max(3 * error, 1e-5 * abs(value)), max_cost=price / math.log(2))
+        if simple is None or not math.isfinite(error):
+            continue
+        start, hold = shot.constants.copy(), fixed.copy()
+        start[i], hold[i] = float(simple), True
+        trial = shoot(flow, stretches, start, fixed=hold, starts=shot.starts, substeps=substeps, iterations=6)
+        rise = sum(
+            stretches.rows * math.log(max(float(a), TOLERANCE) / max(float(b), TOLERANCE))
+            for a, b in zip(trial.errors, shot.errors, strict=True)
+        )
+        if trial.finite and rise * model.weight + number_cost(simple) * math.log(2) <= price:
+            values[i], fixed, shot = simple, hold, trial
+    numbers = [v if f else float(x) for v, f, x in zip(values, fixed, shot.constants, strict=True)]
+    final = [equation.simplified() for equation in flow.equations(numbers)]
+    return fitted_model(final, stretches, before=Model(flow, shot, stretches))
+
+
+def _exact_number_cost(expr: sp.Expr) -> float:
+    """Nats for the integers, fractions and the like in a formula; signs and 1 are free."""
+    exact = (n for n in sp.preorder_traversal(expr) if n.is_Rational and n not in (0, 1, -1))
+    return sum(number_cost(n) for n in exact) * math.log(2)

@@ -1,0 +1,333 @@
+"""Constants of equations of motion, fitted through the motion: short simulations, each from a free start."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+import sympy as sp
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.expressions import real_symbol, replace_constants
+from eqlearn.core.program import Program, lower
+from eqlearn.discovery.constants import Parametric
+from eqlearn.systems.recording import Recording
+
+# Relative to the spread of a state: what a simulation may be wrong by without being told from the truth.
+TOLERANCE = 1e-7
+MOST_SUBSTEPS = 32
+
+Slopes: TypeAlias = tuple[np.ndarray, np.ndarray]
+Derivative: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Stretches:
+    """Pieces of series, all of one length, `(pieces, times, states)`, in units of each state's spread."""
+
+    values: np.ndarray
+    scale: np.ndarray
+    dt: float
+    form: str
+
+    @staticmethod
+    def of(
+        recording: Recording, form: str, steps: int, most: int, scale: np.ndarray | None = None
+    ) -> Stretches:
+        """Pieces of so many steps, side by side, at most `most` of them spread evenly over all series; the
+        `scale` is the recording's own spread unless told."""
+        steps = min(steps, min(len(one) for one in recording.series) - 1)
+        starts = [
+            (i, at) for i, one in enumerate(recording.series) for at in range(0, len(one) - steps, steps + 1)
+        ]
+        if len(starts) > most:
+            starts = [starts[i] for i in np.linspace(0, len(starts) - 1, most).round().astype(int)]
+        scale = recording.spread if scale is None else scale
+        pieces = np.stack([recording.series[i][at : at + steps + 1] for i, at in starts])
+        return Stretches(pieces / scale, scale, recording.dt, form)
+
+    @property
+    def rows(self) -> int:
+        """How many values of each state test the equations: all but those that the free starts use up."""
+        series, steps = self.values.shape[:2]
+        return int(series * (steps - 1))
+
+
+class Flow:
+    """Equations of motion, one per state, as a function of states and constants with exact slopes."""
+
+    def __init__(self, equations: Sequence[Equation]) -> None:
+        self.formulas = [Parametric(equation) for equation in equations]
+        self.start = np.concatenate([formula.start for formula in self.formulas])
+        ends = np.cumsum([len(formula.start) for formula in self.formulas])
+        self.places = [slice(e - len(f.start), e) for e, f in zip(ends, self.formulas, strict=True)]
+        self._programs = []
+        for formula in self.formulas:
+            constants = [_constant_symbol(i) for i in range(len(formula.start))]
+            numbers = dict(zip(formula.holders, constants, strict=True))
+            expr = replace_constants(formula.equation_.expr, numbers)
+            self._programs.append(_programs(expr, formula.equation_.variables, len(constants)))
+
+    def equations(self, constants: Sequence[sp.Expr | float]) -> tuple[Equation, ...]:
+        """The equations with these constants, numbers or exact expressions."""
+        pairs = zip(self.formulas, self.places, strict=True)
+        return tuple(formula.equation(list(constants[place])) for formula, place in pairs)
+
+    def linearise(self, states: np.ndarray, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values `(rows, states)`, and their slopes by states and then constants, at such states."""
+        rows, count = states.shape
+        values, slopes = np.empty((rows, count)), np.zeros((rows, count, count + len(constants)))
+        for k, ((value, by), place) in enumerate(zip(self._programs, self.places, strict=True)):
+            columns = [*states.T, *constants[place]]
+            values[:, k] = value.evaluate(columns)
+            for j, slope in by.items():
+                slopes[:, k, j if j < count else j + place.start] = slope.evaluate(columns)
+        return values, slopes
+
+
+def _constant_symbol(place: int) -> sp.Symbol:
+    # Not a name that a column can have, as it ends in a space.
+    return sp.Symbol(f"c{place} ", real=True)
+
+
+@lru_cache(maxsize=1024)
+def _programs(
+    expr: sp.Expr, variables: tuple[str, ...], constants: int
+) -> tuple[Program, dict[int, Program]]:
+    """The value of a formula and its slopes that are not zero, by states and then constants."""
+    symbols = [*map(real_symbol, variables), *map(_constant_symbol, range(constants))]
+    slopes = {
+        j: sp.diff(expr, symbol).replace(sp.sign, lambda inner: inner / sp.Abs(inner))
+        for j, symbol in enumerate(symbols)
+        if expr.has(symbol)
+    }
+    return lower(expr, symbols), {j: lower(slope, symbols) for j, slope in slopes.items() if slope != 0}
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """Constants with standard errors, the pieces' starts, each state's root-mean-square residual in units of
+    its spread, and the autocorrelation of the residuals from one time to the next."""
+
+    constants: np.ndarray
+    standard_errors: np.ndarray
+    starts: np.ndarray
+    errors: np.ndarray
+    correlation: float = 0.0
+
+    @property
+    def finite(self) -> bool:
+        return bool(np.isfinite(self.errors).all())
+
+
+def shoot(
+    law: Flow,
+    stretches: Stretches,
+    constants: np.ndarray | None = None,
+    *,
+    fixed: np.ndarray | None = None,
+    starts: np.ndarray | None = None,
+    substeps: int = 1,
+    iterations: int = 12,
+) -> Shot:
+    """Fits all constants and the start of every piece to the observed states, by Levenberg-Marquardt.
+
+    Starts meet only their own piece, so they are eliminated piece by piece and the system solved is as small
+    as there are constants. The `fixed` constants stay where they are, with error zero.
+    """
+    c = (law.start if constants is None else constants).copy()
+    free = np.arange(len(c)) if fixed is None else np.flatnonzero(~fixed)
+    at = stretches.values[:, 0].copy() if starts is None else starts.copy()
+    state = _residual(law, stretches, at, c, free, substeps)
+    damping = 1e-6
+    for _ in range(iterations):
+        if not math.isfinite(state.square):
+            break
+        moves = _step(state, damping)
+        trial = c.copy()
+        trial[free] += moves[1]
+        after = _residual(law, stretches, at + moves[0], trial, free, substeps)
+        if after.square < state.square:
+            settled = state.square - after.square <= 1e-9 * state.square
+            at, c, state, damping = at + moves[0], trial, after, max(damping / 10, 1e-12)
+            if settled:
+                break
+        else:
+            damping *= 30
+            if damping > 1e6:
+                break
+    return _shot(state, stretches, at, c, free)
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """Residuals `(pieces, times, states)` and their slopes by starts and by constants, as matrices."""
+
+    residual: np.ndarray
+    by_start: np.ndarray
+    by_constant: np.ndarray
+    square: float
+
+
+def _residual(
+    law: Flow, stretches: Stretches, starts: np.ndarray, c: np.ndarray, free: np.ndarray, substeps: int
+) -> _State:
+    pieces, times, count = stretches.values.shape
+    residual = np.full(stretches.values.shape, np.nan)
+    slopes = np.zeros((pieces, times, count, count + len(c)))
+    scale = stretches.scale
+    state, slope = starts, np.zeros((pieces, count, count + len(c)))
+    slope[:, :, :count] = np.eye(count)
+
+    def linearised(at: np.ndarray, by: np.ndarray) -> Slopes:
+        value, slopes = law.linearise(at * scale, c)
+        slope = (slopes[:, :, :count] * scale / scale[:, None]) @ by
+        slope[:, :, count:] += slopes[:, :, count:] / scale[:, None]
+        return value / scale, slope
+
+    with np.errstate(all="ignore"):
+        for step in range(times):
+            residual[:, step] = state - stretches.values[:, step]
+            slopes[:, step] = slope
+            if not np.isfinite(state).all() or step == times - 1:
+                break
+            state, slope = _advance(linearised, state, slope, stretches, substeps)
+        square = float((residual**2).sum())
+    matrix = slopes.reshape(pieces, times * count, -1)
+    return _State(
+        residual, matrix[:, :, :count], matrix[:, :, count + free],
+        square if np.isfinite(slopes).all() and math.isfinite(square) else math.inf,
+    )  # fmt: skip
+
+
+def _advance(
+    linearised: Callable[[np.ndarray, np.ndarray], Slopes],
+    state: np.ndarray,
+    slope: np.ndarray,
+    stretches: Stretches,
+    substeps: int,
+) -> Slopes:
+    """One step of a map, or of the classical fourth-order Runge-Kutta method, with its slopes."""
+    if stretches.form == "map":
+        return linearised(state, slope)
+    h = stretches.dt / substeps
+    for _ in range(substeps):
+        k1, s1 = linearised(state, slope)
+        k2, s2 = linearised(state + h / 2 * k1, slope + h / 2 * s1)
+        k3, s3 = linearised(state + h / 2 * k2, slope + h / 2 * s2)
+        k4, s4 = linearised(state + h * k3, slope + h * s3)
+        state = state + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+        slope = slope + h / 6 * (s1 + 2 * s2 + 2 * s3 + s4)
+    return state, slope
+
+
+def _step(state: _State, damping: float) -> tuple[np.ndarray, np.ndarray]:
+    """Moves of the starts and of the constants: starts are solved for in each piece, constants over all."""
+    q, r = np.linalg.qr(state.by_start)
+    residual = state.residual.reshape(len(q), -1, 1)
+    left, slopes = _without(q, residual), _without(q, state.by_constant)
+    count = slopes.shape[2]
+    matrix = slopes.reshape(slopes.shape[0] * slopes.shape[1], count)
+    scale = np.sqrt((matrix**2).sum(axis=0))
+    scale[~(scale > 0)] = 1.0
+    rows = np.vstack([matrix / scale, math.sqrt(damping) * np.eye(count)])
+    right = np.concatenate([-left.reshape(-1), np.zeros(count)])
+    move = np.linalg.lstsq(rows, right, rcond=None)[0] / scale
+    remains = residual + state.by_constant @ move[:, None]
+    return -np.linalg.solve(r, q.transpose(0, 2, 1) @ remains)[:, :, 0], move
+
+
+def _without(q: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """What the starts can't make up for."""
+    return np.asarray(values - q @ (q.transpose(0, 2, 1) @ values))
+
+
+def _shot(state: _State, stretches: Stretches, starts: np.ndarray, c: np.ndarray, free: np.ndarray) -> Shot:
+    pieces, times, count = stretches.values.shape
+    errors = np.zeros(len(c))
+    if not math.isfinite(state.square):
+        errors[free] = math.inf
+        return Shot(c, errors, starts, np.full(count, math.inf))
+    matrix = _without(np.linalg.qr(state.by_start)[0], state.by_constant).reshape(
+        pieces * times * count, len(free)
+    )
+    variance = state.square / max(1, stretches.rows * count - len(free))
+    errors[free] = _standard_errors(matrix, variance)
+    rms = np.sqrt((state.residual**2).sum(axis=(0, 1)) / stretches.rows)
+    before, after = state.residual[:, :-1].ravel(), state.residual[:, 1:].ravel()
+    size = math.sqrt(float(before @ before) * float(after @ after))
+    return Shot(c, errors, starts, rms, float(before @ after) / size if size > 0 else 0.0)
+
+
+def _standard_errors(matrix: np.ndarray, variance: float) -> np.ndarray:
+    scale = np.sqrt((matrix**2).sum(axis=0))
+    scale[~(scale > 0)] = 1.0
+    _, singular, vectors = np.linalg.svd(matrix / scale, full_matrices=False)
+    if not len(singular):  # no constant is free
+        return np.empty(0)
+    kept = singular > 1e-9 * singular[0]
+    errors = np.sqrt(variance * (vectors[kept] ** 2 / singular[kept, None] ** 2).sum(axis=0)) / scale
+    errors[(np.abs(vectors[~kept]) > 1e-3).any(axis=0)] = math.inf
+    return np.asarray(errors)
+
+
+def simulate(
+    equations: Sequence[Equation],
+    start: np.ndarray,
+    steps: int,
+    dt: float,
+    form: str,
+    *,
+    latents: np.ndarray | None = None,
+    substeps: int = 4,
+) -> np.ndarray:
+    """The motion from starts `(pieces, states)`, as `(pieces, steps + 1, states)`; NaN from where it leaves
+    the range of float64 on. `latents` `(pieces, latents)` are inputs of the equations that stay as they are.
+    """
+    given = np.empty((len(start), 0)) if latents is None else latents
+
+    def rate(state: np.ndarray) -> np.ndarray:
+        inputs = np.concatenate([state, given], axis=1)
+        return np.stack([equation(inputs) for equation in equations], axis=1)
+
+    motion = [np.asarray(start, dtype=np.float64)]
+    with np.errstate(all="ignore"):
+        for _ in range(steps):
+            motion.append(_simulated(rate, motion[-1], dt, form, substeps))
+    values = np.stack(motion, axis=1)
+    values[~np.isfinite(values).all(axis=2)] = np.nan
+    return values
+
+
+def _simulated(rate: Derivative, state: np.ndarray, dt: float, form: str, substeps: int) -> np.ndarray:
+    if form == "map":
+        return rate(state)
+    h = dt / substeps
+    for _ in range(substeps):
+        k1 = rate(state)
+        k2 = rate(state + h / 2 * k1)
+        k3 = rate(state + h / 2 * k2)
+        state = state + h / 6 * (k1 + 2 * k2 + 2 * k3 + rate(state + h * k3))
+    return state
+
+
+def enough_substeps(equations: Sequence[Equation], stretches: Stretches, noise: float) -> int:
+    """How often a step must be divided for a simulation's own error to vanish behind the noise."""
+    if stretches.form == "map":
+        return 1
+    some = stretches.values[:: max(1, len(stretches.values) // 8)]
+    start, steps = some[:, 0] * stretches.scale, some.shape[1] - 1
+    substeps = 1
+    coarse = simulate(equations, start, steps, stretches.dt, "ode", substeps=substeps)
+    while substeps < MOST_SUBSTEPS:
+        fine = simulate(equations, start, steps, stretches.dt, "ode", substeps=2 * substeps)
+        with np.errstate(all="ignore"):
+            gap = np.nanmax(np.abs(fine - coarse) / stretches.scale, initial=0.0)
+        if gap <= max(TOLERANCE, 0.02 * noise):
+            break
+        substeps, coarse = 2 * substeps, fine
+    return substeps

@@ -1,0 +1,109 @@
+"""Smooth states and rates of change from noisy series, by local polynomials as wide as the noise asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+# Degrees of the polynomials tried; each is judged by the one two degrees above it.
+DEGREES = (2, 4, 6, 8)
+FEWEST_TIMES = 7
+# Wider windows than this change little and cost much.
+WIDEST = 250
+
+
+@dataclass(frozen=True)
+class Window:
+    """A polynomial of some `degree` fitted to the `2 * half + 1` values around each time."""
+
+    half: int
+    degree: int
+
+    def weights(self, order: int) -> np.ndarray:
+        """What each value of a window counts, `(places, places)`, for the value (`order` 0) or the slope per
+        step (1) at each place in the window; the middle row serves all times but the ends."""
+        places = np.arange(-self.half, self.half + 1) / self.half
+        powers = np.arange(self.degree + 1)
+        fit = np.linalg.pinv(places[:, None] ** powers)
+        if order == 0:
+            return np.asarray(places[:, None] ** powers @ fit)
+        slopes = np.zeros((len(places), len(powers)))
+        slopes[:, 1:] = powers[1:] * places[:, None] ** (powers[1:] - 1) / self.half
+        return np.asarray(slopes @ fit)
+
+    def apply(self, series: np.ndarray, order: int) -> np.ndarray:
+        """Smoothed values of a series `(time,)`, or slopes per step; the ends lean on the nearest window."""
+        weights, half = self.weights(order), self.half
+        middle = np.convolve(series, weights[half, ::-1], mode="valid")
+        start, end = weights[:half] @ series[: 2 * half + 1], weights[half + 1 :] @ series[-2 * half - 1 :]
+        return np.concatenate([start, middle, end])
+
+
+def smooth(series: Sequence[np.ndarray], dt: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """States and rates of change of series `(time, states)`, each state with a window of its own.
+
+    The first and last times of a series, where the window is not full, are left out as far as a fifth of it.
+    """
+    windows = [choose_window([one[:, k] for one in series]) for k in range(series[0].shape[1])]
+    half = max(window.half for window in windows)
+    states, rates = [], []
+    for one in series:
+        cut = min(half, len(one) // 10)
+        kept = slice(cut, len(one) - cut)
+        columns = [w.apply(one[:, k], 0) for k, w in enumerate(windows)]
+        slopes = [w.apply(one[:, k], 1) for k, w in enumerate(windows)]
+        states.append(np.stack(columns, axis=1)[kept])
+        rates.append(np.stack(slopes, axis=1)[kept] / dt)
+    return states, rates
+
+
+def choose_window(series: Sequence[np.ndarray]) -> Window:
+    """The window whose slopes of these series `(time,)` have the least expected error.
+
+    The noise is what the best window leaves over when it predicts each value from the others. A window's
+    error is the noise that passes through it, and the bias that a polynomial two degrees higher shows.
+    """
+    windows = _windows(min(len(one) for one in series))
+    left_out = [_left_out(series, window) for window in windows]
+    noise = min(left_out)
+    # A window that smooths the motion itself away shows no bias, but does not predict the values.
+    faithful = [w for w, left in zip(windows, left_out, strict=True) if left <= 2 * noise]
+    return min(faithful, key=lambda window: _slope_error(series, window, noise))
+
+
+def noise_level(series: Sequence[np.ndarray]) -> np.ndarray:
+    """The standard deviation of each state's noise, by what neighbouring values say of a value."""
+    times = min(len(one) for one in series)
+    left = [
+        min(_left_out([one[:, k] for one in series], window) for window in _windows(times))
+        for k in range(series[0].shape[1])
+    ]
+    return np.sqrt(left)
+
+
+def _windows(times: int) -> list[Window]:
+    largest = min((times - 1) // 2, WIDEST)
+    halves = sorted({round(h) for h in np.geomspace(2, largest, 24)})
+    # As many values as a polynomial two degrees higher has coefficients.
+    return [Window(h, d) for d in DEGREES for h in halves if 2 * h + 1 >= d + 3]
+
+
+def _left_out(series: Sequence[np.ndarray], window: Window) -> float:
+    """The mean square by which values differ from what their neighbours say."""
+    weights = window.weights(0)[window.half]
+    own = weights[window.half]
+    total, count = 0.0, 0
+    for one in series:
+        left = one[window.half : len(one) - window.half] - np.convolve(one, weights[::-1], mode="valid")
+        total, count = total + float((left**2).sum()), count + len(left)
+    return float(total / count / (1 - own))
+
+
+def _slope_error(series: Sequence[np.ndarray], window: Window, noise: float) -> float:
+    weights = window.weights(1)[window.half]
+    higher = Window(window.half, window.degree + 2).weights(1)[window.half]
+    gaps = np.concatenate([np.convolve(one, (weights - higher)[::-1], mode="valid") for one in series])
+    bias = float((gaps**2).mean()) - noise * float(((weights - higher) ** 2).sum())
+    return max(bias, 0.0) + noise * float((weights**2).sum())

@@ -1,0 +1,62 @@
+"""Several equations behind one encoder: the simplest that fits is kept."""
+
+import pytest
+import torch
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.network import EQL
+from eqlearn.errors import InvalidArgument
+from eqlearn.systems.heads import Head, eliminated_heads, free_constant_, simplest_head
+from eqlearn.training.schedule import Phase
+
+SCHEDULE = (Phase(name="sparsify", steps=200, lr=1e-2, penalty=1.0, ramp="linear", prune_below=0.01),)
+PRIMITIVES = "one id*2 sin1 mul"
+
+
+def latents(noise=0.02):
+    generator = torch.Generator().manual_seed(0)
+    z = torch.rand(300, 2, generator=generator) * 2 - 1
+    return z, z.sum(dim=1) * 0.6 - 0.01 + noise * torch.randn(300, generator=generator)
+
+
+@pytest.mark.parametrize("penalty", ["half", "l0"])
+def test_a_sum_is_found_on_noisy_latents(penalty):
+    z, y = latents()
+    heads = EQL(2, 1, PRIMITIVES, members=2, gates=penalty == "l0", seed=0)
+
+    found = simplest_head(eliminated_heads(heads, z, y, SCHEDULE, penalty=penalty))
+
+    equation = Equation.read(found.network, ["a", "b"])
+    assert equation.matches("0.6*a + 0.6*b - 0.01", box=(-1, 1), tolerance=0.05)
+    assert equation.complexity <= 9
+
+
+def test_a_single_equation_leaves_no_choice():
+    z, y = latents()
+
+    with pytest.raises(InvalidArgument, match="with `members`"):
+        eliminated_heads(EQL(2, 1, PRIMITIVES, seed=0), z, y, SCHEDULE)
+
+
+def test_length_decides_among_errors_that_are_close():
+    network = EQL(2, 1, PRIMITIVES, seed=0)
+    long, short, wrong = Head(network, 20, 1.0), Head(network, 7, 1.4), Head(network, 3, 2.0)
+
+    assert simplest_head([long, short, wrong]) is short
+    assert simplest_head([long, short, wrong], slack=0.1) is long
+
+
+def test_no_head_is_an_error():
+    with pytest.raises(InvalidArgument, match="came to nothing"):
+        simplest_head([])
+
+
+def test_a_pruned_constant_can_be_used_again():
+    network = EQL(2, 1, PRIMITIVES, seed=0)
+    network.readout.keep_(torch.tensor([[False, True, True, True, True]]))
+    before = Equation.read(network, ["a", "b"])
+
+    free_constant_(network)
+
+    assert bool(network.readout.mask[0, 0])
+    assert Equation.read(network, ["a", "b"]) == before

@@ -1,0 +1,62 @@
+import numpy as np
+import pytest
+import torch
+
+from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.systems.recording import Recording
+from eqlearn.systems.trajectories import Trajectories
+
+WAVE = np.stack([np.sin(np.arange(9.0)), np.cos(np.arange(9.0))], axis=1)
+
+
+def test_one_array_is_one_series():
+    assert len(Recording.of(WAVE, 0.1).series) == 1
+
+
+def test_series_may_have_unequal_lengths():
+    recording = Recording.of([WAVE, WAVE[:4]], 0.1, ["u", "v"])
+
+    assert ([len(one) for one in recording.series], recording.times) == ([9, 4], 13)
+
+
+def test_trajectories_keep_their_step_and_names():
+    recording = Recording.of(Trajectories(torch.tensor(WAVE)[None], 0.25, ("u", "v")))
+
+    assert (recording.dt, recording.names) == (0.25, ("u", "v"))
+
+
+def test_states_without_names_are_numbered():
+    assert Recording.of(WAVE).names == ("x0", "x1")
+
+
+@pytest.mark.parametrize(
+    ("series", "options", "message"),
+    [
+        ([], {}, "must be arrays"),
+        ([WAVE, WAVE[:, :1]], {}, "same states"),
+        ([WAVE[:, 0]], {}, "must be arrays"),
+        ([WAVE, WAVE[:1]], {}, "series 1 has 1 time"),
+        ([WAVE], {"dt": 0.0}, "`dt` must be positive"),
+        ([WAVE], {"dt": float("inf")}, "`dt` must be positive"),
+        ([WAVE], {"names": ["u"]}, "1 names for 2 states"),
+        ([np.ones((5, 2))], {"names": ["u", "v"]}, "u, v never changes"),
+    ],
+)
+def test_what_is_no_motion_is_explained(series, options, message):
+    with pytest.raises(InvalidArgument, match=message):
+        Recording.of(series, **options)
+
+
+def test_a_missing_value_is_named_by_series_and_time():
+    broken = WAVE.copy()
+    broken[3, 1] = np.nan
+
+    with pytest.raises(NotFinite, match="series 1 holds NaN or infinity at time 3"):
+        Recording.of([WAVE, broken])
+
+
+def test_a_state_may_rest_in_one_series_as_long_as_it_moves_in_another():
+    still = WAVE.copy()
+    still[:, 1] = 0
+
+    assert (Recording.of([WAVE, still]).spread > 0).all()

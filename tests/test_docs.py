@@ -1,0 +1,150 @@
+"""The manual's code runs, page by page, and says what the pages say; the manual itself can be built."""
+
+import contextlib
+import importlib.util
+import io
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import eqlearn
+from eqlearn.cli import main
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")}
+# These start worker processes, or simulate motions: each takes longer than all the other pages together.
+SLOW_PAGES = {"how-to/cluster.md", "how-to/dynamics.md"}
+# Every block that is not run, by page, and why; a new one has to be argued for here.
+NOT_RUN = {
+    "index.md": ["changes the environment"],
+    "how-to/cluster.md": ["needs SLURM", "needs SLURM"],
+    "how-to/loops.md": ["needs Lightning, which is not a dependency"],
+}
+BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<reason>.+?) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```", re.M | re.S
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page; `line` is where its code begins."""
+
+    language: str
+    code: str
+    line: int
+    reason: str | None
+
+
+def blocks(page: str) -> list[Block]:
+    text = PAGES[page]
+    return [
+        Block(m["language"], m["code"], text.count("\n", 0, m.start("code")), m["reason"])
+        for m in BLOCK.finditer(text)
+    ]
+
+
+def run(block: Block, page: str, names: dict[str, object]) -> str:
+    """What a block prints."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        if block.language == "python":
+            # Leading lines make an error name the page's own line.
+            exec(compile("\n" * block.line + block.code, str(DOCS / page), "exec"), names)
+        else:
+            for line in block.code.splitlines():
+                program, *arguments = shlex.split(line, comments=True)
+                assert program == "eqlearn", f"{page}: only eqlearn is run, mark {line!r} as not run"
+                assert main(arguments) == 0, line
+    return printed.getvalue()
+
+
+def runnable() -> list[object]:
+    pages = [page for page in sorted(PAGES) if any(b.language in ("python", "sh") for b in blocks(page))]
+    return [pytest.param(p, marks=pytest.mark.slow if p in SLOW_PAGES else ()) for p in pages]
+
+
+@pytest.mark.parametrize("page", runnable())
+def test_a_page_runs_from_top_to_bottom_and_prints_what_it_shows(
+    page, tmp_path, monkeypatch, unchecked_types
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    registered = dict(eqlearn.PRIMITIVES)
+    names: dict[str, object] = {"__name__": "__main__"}
+    printed = ""
+
+    try:
+        for block in blocks(page):
+            if block.language in ("python", "sh") and block.reason is None:
+                printed = run(block, page, names)
+            elif block.language == "text":
+                assert printed.split() == block.code.split(), f"{page}, line {block.line}"
+    finally:
+        eqlearn.PRIMITIVES.clear()
+        eqlearn.PRIMITIVES.update(registered)
+
+
+def test_no_block_is_left_out_in_silence():
+    left_out = {page: [b.reason for b in blocks(page) if b.reason is not None] for page in PAGES}
+
+    assert {page: reasons for page, reasons in left_out.items() if reasons} == NOT_RUN
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_every_fence_is_one_that_is_read(page):
+    fences = re.findall(r"^ *```", PAGES[page], flags=re.M)
+
+    assert len(fences) == 2 * len(blocks(page))
+    assert {b.language for b in blocks(page)} <= {"python", "sh", "text", "bibtex"}
+
+
+def test_every_public_name_is_in_the_reference():
+    shown = set(re.findall(r"^::: [\w.]+\.(\w+)$", "\n".join(PAGES.values()), flags=re.M))
+
+    assert set(eqlearn.__all__) - {"__version__"} <= shown
+
+
+def test_every_row_of_the_paper_that_the_source_cites_is_there():
+    cited = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        if "docs/paper.md" in text:
+            comments = "\n".join(re.findall(r"#.*", text))
+            groups = re.findall(r"\[(\d+(?:, \d+)*)\]", comments)
+            cited |= {int(number) for group in groups for number in group.split(", ")}
+    rows = [int(n) for n in re.findall(r"^\| (\d+) \|", PAGES["paper.md"], flags=re.M)]
+
+    assert cited
+    assert cited <= set(rows)
+    assert rows == list(range(1, len(rows) + 1))
+
+
+def test_every_picture_is_drawn_by_code(tmp_path):
+    spec = importlib.util.spec_from_file_location("pictures", DOCS / "pictures.py")
+    assert spec is not None
+    assert spec.loader is not None
+    pictures = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pictures)
+
+    pictures.main(tmp_path)
+
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == {path.name for path in (DOCS / "pictures").iterdir()}
+    assert drawn == set(re.findall(r"pictures/([\w.-]+\.png)", "\n".join(PAGES.values())))
+
+
+def test_the_manual_can_be_built_strictly(tmp_path):
+    if importlib.util.find_spec("mkdocs") is None or importlib.util.find_spec("mkdocstrings") is None:
+        pytest.skip("mkdocs is not installed; `pip install 'eqlearn[docs]'` brings it")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path)]
+
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "reference" / "network.html").exists()
