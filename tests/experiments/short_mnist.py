@@ -1,4 +1,4 @@
-"""A recipe for image arithmetic as ours, with fewer units and steps; run by itself, a trial that is killed."""
+"""Image arithmetic as ours, with fewer units and steps; run as a script, a trial that is killed."""
 
 import os
 import signal

@@ -78,6 +78,12 @@ def dynamics_table(ledger: Mapping[str, Any], system: System) -> str:
         f"{100 * system.tolerance:g} % of the truth, nothing missing, nothing spurious. Terms of less than a "
         "thousandth of a state's largest change are not counted; all digits are in the JSON file."
     )
+    if relu:
+        parts.append(
+            "The ReLU twin has the same encoder and series, is recurrent with shared weights and trains by "
+            "gradient for a schedule of its own. It gets no second-order finish and no distillation: these "
+            "need equations, so part of the difference is what equations make possible afterwards."
+        )
     return "\n\n".join(parts)
 
 
@@ -115,8 +121,11 @@ def _equations(trial: Mapping[str, Any], system: System) -> str:
     for name, row in rows:
         cells = [f"`{row.get(s, '')}`" if row.get(s) else "" for s in system.states]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    line = f"Seed {trial['seed']}: {system.parameter} = {trial['scale']:.4f} z {trial['shift']:+.4f}"
-    return "\n".join(lines) + f"\n\n{line}."
+    name = system.parameter
+    line = (
+        f"Seed {trial['seed']}: {name} = {trial['scale']:.4f} z {trial['shift']:+.4f}, fitted on fresh series"
+    )
+    return "\n".join(lines) + f"\n\n{line}; its standard error where {name} = 0 is {trial['line_error']:.1g}."
 
 
 def _ratio(worked: Sequence[Mapping[str, Any]], others: Mapping[int, Mapping[str, Any]]) -> str:

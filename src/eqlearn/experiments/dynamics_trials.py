@@ -28,8 +28,8 @@ from eqlearn.systems.series import SeriesEncoder
 from eqlearn.training.loop import Record, Training, train
 from eqlearn.training.state import TrainingState
 
-# Whether a term is there is decided where the fitted line says that the parameter is zero, far from its middle.
-# With 200 series the line's standard error there would be half of what `FAINT` lets pass; with these, a sixth.
+# Whether a term is there is decided where the fitted line says that the parameter is zero, far from the
+# line's middle. With 200 series its standard error there would be half of what `FAINT` lets pass.
 TEST_SERIES = 2_000
 POINTS = 200  # of them kept in the record, for the figure of z against the parameter
 FAINT = 1e-3  # of the largest change: below it, a term is not counted as one that was found

@@ -196,7 +196,7 @@ class Condition:
                     observed=min(recipe.observed, 500),
                     learn=_shortened(recipe.learn, 400),
                     sparsify=_shortened(recipe.sparsify, 400),
-                    refine=_shortened(recipe.refine, 600),
+                    refine=_shortened(recipe.refine, 1_000),
                 )
         if self.recipe == "released-half" and self.below is not None:  # [31]
             first, second = recipe.learn
