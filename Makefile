@@ -14,7 +14,7 @@ test: $(INSTALLED)  ## format, lint, types, all quick tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --cov --cov-report=term
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term
 
 test-slow: $(INSTALLED)  ## the long checks
 	$(BIN)/pytest -m slow --timeout 5400

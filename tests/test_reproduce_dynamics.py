@@ -37,8 +37,9 @@ def test_a_quick_look_leaves_table_picture_and_trials(quick):
     assert "paper: found" in (quick / "modern-half-quick.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was_to_the_same_end(quick, tmp_path):
-    command = [sys.executable, "-m", "eqlearn", "reproduce", *QUICK, str(tmp_path)]
+    command = [sys.executable, "-c", "from eqlearn.reproduce import app; app()", *QUICK, str(tmp_path)]
     threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
     state, began = tmp_path / "modern-half-quick-0-training.safetensors", time.monotonic()
     with subprocess.Popen(command, env=os.environ | threads, stdout=subprocess.DEVNULL) as run:

@@ -10,7 +10,7 @@ from pathlib import Path
 from eqlearn.data.digits import load_digits
 from eqlearn.experiments import mnist
 
-STEPS = {"learn": 120, "sparsify": 100, "refine": 20, "finish": 20}
+STEPS = {"learn": 120, "sparsify": 60, "refine": 20, "finish": 20}
 CONDITION = mnist.Condition(recipe="short", dataset="digits")
 
 

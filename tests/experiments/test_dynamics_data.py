@@ -13,7 +13,7 @@ from eqlearn.experiments.dynamics_trials import compared, euler
 
 @pytest.mark.parametrize("system", [*SYSTEMS.values(), RELEASED_OSCILLATOR], ids=lambda s: s.name)
 def test_solutions_are_those_of_an_independent_integrator(system):
-    pairs = system.pairs(0, series=4)
+    pairs = system.pairs(0, series=2)
     rates = [Equation.parse(system.rate[s], (*system.states, system.parameter)) for s in system.states]
     times = system.dt * np.arange(system.observed)
 
@@ -24,7 +24,7 @@ def test_solutions_are_those_of_an_independent_integrator(system):
         def rate(_, y, parameter=parameter):
             return [float(r(np.array([[*y, parameter]]))[0]) for r in rates]
 
-        found = solve_ivp(rate, (0, times[-1]), series[0], t_eval=times[:40], rtol=1e-9, atol=1e-9)
+        found = solve_ivp(rate, (0, times[39]), series[0], "LSODA", times[:40], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(series[:40], found.y.T, rtol=1e-5, atol=1e-5)
 
 

@@ -130,6 +130,22 @@ def test_pairs_that_are_not_below_the_bound_are_never_seen():
     assert float(seen[0].max()) == 14
 
 
+def test_a_step_without_a_pair_below_the_bound_teaches_nothing():
+    model = system()
+    images, labels = IMAGES[LABELS_ > 0], LABELS_[LABELS_ > 0]
+
+    value = PairLoss(images, labels, Operation("a+b"), batch=20, pairs=50, below=1.0)(model, PHASE)
+    value.backward()
+
+    assert float(value.detach()) == 0
+    assert all(float(p.grad.abs().sum()) == 0 for p in model.encoder.parameters() if p.grad is not None)
+
+
+def test_a_formula_that_can_not_be_read_is_named():
+    with pytest.raises(InvalidExpression, match=r"`formula` 'a\+' can't be read"):
+        Operation("a+").table()
+
+
 def test_shifted_images_hold_the_same_ink_in_another_place():
     image = torch.zeros(50, 8, 8, dtype=torch.uint8)
     image[:, 4, 4] = 200

@@ -98,7 +98,7 @@ def test_a_short_run_finds_a_linear_map_and_its_hidden_parameter():
             Phase(name="one", steps=80, lr=1e-2, horizon=1, clip=1.0),
             Phase(name="five", steps=80, lr=1e-2, horizon=5, clip=1.0, decay="cosine"),
         ),
-        distil=(Phase(name="distil", steps=150, lr=3e-3, decay="cosine"),),
+        distil=(Phase(name="distil", steps=60, lr=3e-3, decay="cosine"),),
     )  # fmt: skip
 
     found = find_dynamics(KINEMATICS.pairs(3, series=60), settings, seed=3)

@@ -37,8 +37,15 @@ def _merged(equation):
 
 
 @pytest.fixture(scope="module")
-def oscillator():
-    return discover_dynamics(series_of(damped, [[1, 0]], 6, 0.05), dt=0.05, names=["x", "v"], **SMALL)
+def watched():
+    """What was found, and what was told on the way."""
+    told, series = [], series_of(damped, [[1, 0]], 6, 0.05)
+    return discover_dynamics(series, dt=0.05, names=["x", "v"], progress=told.append, **SMALL), told
+
+
+@pytest.fixture(scope="module")
+def oscillator(watched):
+    return watched[0]
 
 
 def test_a_damped_oscillator_is_found_exactly(oscillator):
@@ -106,12 +113,8 @@ def test_the_same_seed_gives_the_same_equations(oscillator):
     assert again.equations == oscillator.equations
 
 
-def test_progress_is_told_of_all_states_together():
-    told = []
-
-    discover_dynamics(
-        series_of(damped, [[1, 0]], 6, 0.05), dt=0.05, names=["x", "v"], progress=told.append, **SMALL
-    )
+def test_progress_is_told_of_all_states_together(watched):
+    _, told = watched
 
     assert len(told[-1].best.equations) == 2
     assert [p.restarts for p in told] == sorted(p.restarts for p in told)

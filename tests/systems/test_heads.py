@@ -46,6 +46,37 @@ def test_length_decides_among_errors_that_are_close():
     assert simplest_head([long, short, wrong], slack=0.1) is long
 
 
+def test_a_form_that_training_found_itself_goes_before_one_that_was_offered():
+    network = EQL(2, 1, PRIMITIVES, seed=0)
+    found, offered = Head(network, 7, 1.001), Head(network, 7, 1.0, "one id")
+    better = Head(network, 7, 0.9, "one id mul")
+
+    assert simplest_head([offered, found]) is found
+    assert simplest_head([offered, found, better]) is better
+
+
+def test_the_first_head_is_also_offered_with_some_kinds_of_units_only():
+    z, y = latents()
+
+    found = eliminated_heads(EQL(2, 1, PRIMITIVES, members=2, seed=0), z, y, SCHEDULE)
+
+    offered = {head.origin: head.network for head in found if head.origin != "trained"}
+    assert list(offered) == ["one id", "one id mul"]
+    assert Equation.read(offered["one id"], ["a", "b"]).matches(
+        "0.6*a + 0.6*b - 0.01", box=(-1, 1), tolerance=0.05
+    )
+
+
+def test_members_that_came_to_nothing_are_not_kept():
+    z, y = latents()
+    everything = (Phase(name="sparsify", steps=1, lr=1e-3, prune_below=100.0),)
+
+    found = eliminated_heads(EQL(2, 1, PRIMITIVES, members=2, seed=0), z, y, everything)
+
+    assert all(head.complexity == 1 for head in found if head.origin == "trained")
+    assert simplest_head(found).origin != "trained"
+
+
 def test_no_head_is_an_error():
     with pytest.raises(InvalidArgument, match="came to nothing"):
         simplest_head([])

@@ -54,7 +54,9 @@ def snap_constant(value: float, tolerance: float, *, max_cost: float = math.inf)
 def trusted_bits(value: float, tolerance: float) -> float:
     """What a number within `tolerance` of `value` may cost to be there by chance in at most one of eight
     cases."""
-    return math.log2(abs(value) / tolerance) - 3 if value and tolerance else math.inf
+    if not value or not tolerance:
+        return math.inf
+    return math.log2(abs(value) / tolerance) - 3 if math.isfinite(tolerance) else -math.inf
 
 
 def number_cost(number: sp.Expr) -> float:

@@ -12,8 +12,6 @@ import sympy as sp
 import torch
 from torch import Tensor
 
-from eqlearn.discovery.screening import screen
-
 # A bank of more inputs than this would make every network of it a large one.
 MOST = 36
 
@@ -35,10 +33,12 @@ class Features:
     products: tuple[tuple[int, ...], ...]  # of columns and logarithms, by their places
 
     @staticmethod
-    def of(X: np.ndarray, y: np.ndarray, *, logarithms: bool, degree: int) -> Features:
+    def of(
+        X: np.ndarray, y: np.ndarray, *, logarithms: bool, degree: int, columns: Sequence[int] | None = None
+    ) -> Features:
         """From `(rows, in)` and `(rows, out)`; logarithms only of columns that are positive throughout,
-        products of up to `degree` columns."""
-        columns = screen(X, y, MOST)
+        products of up to `degree` columns; all columns unless told."""
+        columns = tuple(range(X.shape[1])) if columns is None else tuple(columns)
         X = X[:, columns]
         sizes = np.abs(X).max(axis=0)
         spread, largest = float(y.std()), float(np.abs(y).max())
@@ -52,7 +52,7 @@ class Features:
                 break
             terms += new
         if degree > 1 and not terms:
-            terms = [(i, i) for i in range(X.shape[1])]
+            terms = [(i, i) for i in range(min(X.shape[1], MOST))]
         if X.shape[1] <= 3:  # x·log(y), whose exponential is y to the power x
             terms += [(i, X.shape[1] + k) for i in range(X.shape[1]) for k in range(len(positive))]
         scales = tuple(float(s) if s > 0 else 1.0 for s in sizes)

@@ -8,21 +8,24 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Protocol, runtime_checkable
 
 import joblib
 import sympy as sp
 import torch
+from threadpoolctl import ThreadpoolController
 
 from eqlearn.core.primitives import PrimitivesLike, parse_layers
 from eqlearn.discovery.archive import Archive
 from eqlearn.discovery.explore import Outcome, Round, explore
-from eqlearn.discovery.features import Features
+from eqlearn.discovery.features import MOST, Features
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.inversion import inversions
 from eqlearn.discovery.least_squares import Problem
 from eqlearn.discovery.plan import EXACT_FIRST, SKETCHES, Menu
 from eqlearn.discovery.scene import Scene
+from eqlearn.discovery.screening import screen
 from eqlearn.discovery.select import Candidate, Rule, find_rule
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Waves
@@ -120,6 +123,25 @@ class Deadline:
         return time.time() > self.at
 
 
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Small tensors are fastest on one thread, and sums in one order give the same digits everywhere."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        # NumPy's linear algebra has threads of its own, as many as happen to be free.
+        with _pools().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@cache
+def _pools() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@_one_thread()
 def discover(
     X: Any,
     y: Any,
@@ -164,7 +186,8 @@ def discover(
     vocabulary = Vocabulary.of([p for p in units if p.name != "pow"])
     names_of = {p.name for p in units}
     degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
-    features = Features.of(table.X, table.y, logarithms="pow" in names_of, degree=degree)
+    columns = screen(table.X, table.y, MOST)
+    features = Features.of(table.X, table.y, logarithms="pow" in names_of, degree=degree, columns=columns)
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
     # Reading formulas takes time too: rounds end a little before the budget, reading just before it.
@@ -235,19 +258,9 @@ def _run(
 
 
 def _one(task: Round, scene: Scene, deadline: Deadline) -> Outcome:
-    with _one_thread():
+    torch.set_num_threads(1)  # in whichever thread or process this is
+    with _pools().limit(limits=1, user_api="blas"):
         return explore(task, scene, deadline)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Small tensors are fastest on one thread, and sums in one order give the same digits everywhere."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _brief(candidate: Candidate) -> bool:

@@ -122,21 +122,22 @@ def _equations(trial: Mapping[str, Any], system: System) -> str:
         cells = [f"`{row.get(s, '')}`" if row.get(s) else "" for s in system.states]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     name = system.parameter
-    line = (
-        f"Seed {trial['seed']}: {name} = {trial['scale']:.4f} z {trial['shift']:+.4f}, fitted on fresh series"
-    )
+    sign = "-" if trial["shift"] < 0 else "+"
+    line = f"Seed {trial['seed']}: {name} = {trial['scale']:.4f} z {sign} {abs(trial['shift']):.4f}"
+    line += ", fitted on fresh series"
     return "\n".join(lines) + f"\n\n{line}; its standard error where {name} = 0 is {trial['line_error']:.1g}."
 
 
 def _ratio(worked: Sequence[Mapping[str, Any]], others: Mapping[int, Mapping[str, Any]]) -> str:
-    """How many times smaller our far error is, median over seeds; an explosion counts as infinite."""
+    """How many times smaller our far error is, median over seeds and the least; an explosion counts as
+    infinite."""
     ratios = []
     for t in worked:
         other = others.get(t["seed"])
         if other is not None and not other.get("failure") and t["far_error"]:
             far = other["far_error"]
             ratios.append(float("inf") if far is None else far / t["far_error"])
-    return _median(ratios, ".1f")
+    return f"{_median(ratios, '.3g')} (at least {min(ratios):.3g})" if ratios else "-"
 
 
 def _median(values: Sequence[float], form: str) -> str:

@@ -267,9 +267,12 @@ def trained(
             pairs=recipe.pairs, disjoint=recipe.disjoint, shift=recipe.shift, below=condition.below,
         )  # fmt: skip
 
+        # A form that is held has no gates any more; its phases have no penalty, which is only recorded.
+        penalty = recipe.penalty if stage == 0 else SmoothHalf()
+
         def start(where: TrainingState | None) -> Training:
             return train(
-                model, loss, schedule, penalty=recipe.penalty, optimiser=recipe.optimiser,
+                model, loss, schedule, penalty=penalty, optimiser=recipe.optimiser,
                 record_every=record_every, on_record=on_record, resume=where,
             )  # fmt: skip
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import fitted
 from eqlearn.core.network import EQL
-from eqlearn.errors import InvalidArgument
+from eqlearn.errors import InvalidArgument, InvalidExpression
 from eqlearn.training.schedule import Phase
 
 LATENTS = ("z_1", "z_2")
@@ -35,7 +35,10 @@ class Operation:
 
     @property
     def equation(self) -> Equation:
-        return Equation.parse(self.formula.replace("^", "**"), ["a", "b"])
+        try:
+            return Equation.parse(self.formula.replace("^", "**"), ["a", "b"])
+        except InvalidExpression as error:
+            raise InvalidExpression(f"`formula` {self.formula!r} can't be read: {error}") from error
 
     def table(self) -> Float[Tensor, "labels labels"]:
         """The result for every pair of labels."""

@@ -18,6 +18,7 @@ from torch import Tensor
 from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
 from eqlearn.core.penalties import Penalty
+from eqlearn.core.sparse import weights_left
 from eqlearn.discovery.eliminate import eliminate
 from eqlearn.discovery.polish import polish
 from eqlearn.errors import InvalidArgument
@@ -108,9 +109,12 @@ def _only(network: EQL, kinds: Sequence[str]) -> EQL:
 def _eliminated(network: EQL, z: Tensor, y: Tensor, origin: str) -> Head | None:
     free_constant_(network)
     network.remove_dead_()
-    if not bool(torch.isfinite(network(z)).all()):
+    if int(weights_left(network)) == 0 or not bool(torch.isfinite(network(z)).all()):
         return None
-    polished = polish(eliminate(network, z, y), z, y)
+    smaller = eliminate(network, z, y)
+    if int(weights_left(smaller)) == 0:  # a constant that is worth nothing goes too
+        return None
+    polished = polish(smaller, z, y)
     if not math.isfinite(polished.error):
         return None
     length = Equation.read(polished.network, [f"z_{i + 1}" for i in range(z.shape[1])]).complexity

@@ -61,12 +61,11 @@ def test_slopes_are_those_of_finite_differences():
     torch.testing.assert_close(by_z[0], expected, atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_finishing_leads_from_a_dense_law_to_the_textbook(seed):
-    pairs = KINEMATICS.pairs(seed, series=40)
+def test_finishing_leads_from_a_dense_law_to_the_textbook():
+    pairs = KINEMATICS.pairs(0, series=40)
     start = 0.8 * pairs.observed.parameter[None] + 0.1 + 0.02 * torch.sin(9 * pairs.observed.parameter[None])
 
-    fit = finish(dense(seed), start, pairs.propagated)
+    fit = finish(dense(), start, pairs.propagated)
 
     first, second = fit.law.equations()
     assert first.matches("u + v + z/2", tolerance=1e-7)
