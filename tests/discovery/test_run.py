@@ -75,7 +75,8 @@ def fingerprint(found):
 
 
 @pytest.mark.xfail(
-    strict=False, reason="a known defect: about one run in three, a long formula of the front has other digits"
+    strict=False,
+    reason="a known defect: about one run in three, a long formula of the front has other digits",
 )
 def test_a_seed_gives_the_same_candidates_whatever_the_workers_and_the_global_state():
     X, y = sample("sin(3*x)*x", ("x",), rows=40, noise=0.1)
