@@ -11,7 +11,13 @@ from eqlearn.core.network import EQL
 from eqlearn.core.sparse import prune_, weights_left
 from eqlearn.discovery import least_squares
 from eqlearn.discovery.eliminate import eliminate
-from eqlearn.discovery.least_squares import Problem, levenberg_marquardt, mean_squared_error, normal_equations
+from eqlearn.discovery.least_squares import (
+    Problem,
+    levenberg_marquardt,
+    linear_fit,
+    mean_squared_error,
+    normal_equations,
+)
 from eqlearn.discovery.polish import polish
 from eqlearn.discovery.population import Population
 
@@ -167,3 +173,19 @@ def test_a_population_or_an_empty_network_is_refused():
         polish(near(members=2), X, y)
     with pytest.raises(errors.InvalidArgument, match="pruned"):
         polish(empty, X, y)
+
+
+def test_a_linear_fit_gives_the_same_digits_whatever_was_in_memory_before():
+    generator = torch.Generator().manual_seed(0)
+    columns = torch.randn(3, 40, dtype=torch.float64, generator=generator)
+    y = torch.randn(40, dtype=torch.float64, generator=generator)
+
+    found = set()
+    for _ in range(50):
+        left_behind = [torch.randint(3, (3,), dtype=torch.int32, generator=generator) for _ in range(4)]
+        del left_behind
+        found.add(tuple(linear_fit(columns, y).tolist()))
+
+    assert len(found) == 1
+    factors = torch.tensor(found.pop(), dtype=torch.float64)
+    assert torch.allclose(columns @ (factors @ columns - y), torch.zeros(3, dtype=torch.float64))

@@ -26,7 +26,7 @@ from eqlearn.discovery.atoms import (
 )
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import Inversion
-from eqlearn.discovery.least_squares import never
+from eqlearn.discovery.least_squares import linear_fit, never
 from eqlearn.discovery.matching import match
 from eqlearn.discovery.scene import Scene, Sketch
 from eqlearn.discovery.sketch import Sum, Unit
@@ -180,7 +180,7 @@ def _sums(
     ):
         chosen = [atoms[i] for i in found.support]
         columns = torch.cat([base, torch.stack([a.value for a in chosen])])
-        solution = torch.linalg.lstsq(weighted(columns).mT, weighted(target)[:, None]).solution[:, 0]
+        solution = linear_fit(weighted(columns), weighted(target))
         left = target - solution @ columns
         error = float(weighted(left).square().sum() / weighted(target - target.mean()).square().sum())
         shares = (solution * columns.norm(dim=1)).abs()
@@ -245,7 +245,7 @@ def _products(
         base = torch.cat([ones, x[bank]])
         for found in match(logarithm, base, values, names, terms=3, most=2 * TAKEN):
             columns = torch.cat([base, values[list(found.support)]])
-            solution = torch.linalg.lstsq(columns.mT, logarithm[:, None]).solution[:, 0]
+            solution = linear_fit(columns, logarithm)
             left = logarithm - solution @ columns
             error = float(left.square().sum() / (logarithm - logarithm.mean()).square().sum())
             powers = dict(zip(bank, solution[1 : len(base)].tolist(), strict=True))

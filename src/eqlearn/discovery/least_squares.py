@@ -46,6 +46,14 @@ class Problem:
         return [Problem(x, y, w) for x, y, w in pieces]
 
 
+def linear_fit(columns: Tensor, y: Tensor) -> Tensor:
+    """The factors of the columns `(count, rows)` whose sum comes nearest to `y`, `(rows,)`."""
+    # By singular values: torch's own choice, a pivoted QR, starts from pivots that nobody set, so that the
+    # last digits of one and the same fit change from call to call.
+    factors: Tensor = torch.linalg.lstsq(columns.mT, y[:, None], driver="gelsd").solution[:, 0]
+    return factors
+
+
 @dataclass(frozen=True)
 class Normal:
     """The normal equations at a point: squared error (mean over rows), curvature `(members, P, P)`, slope."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from eqlearn.discovery.inversion import inversions
-from eqlearn.discovery.least_squares import never
+from eqlearn.discovery.least_squares import linear_fit, never
 from eqlearn.discovery.scene import Scene, Sketch
 from eqlearn.discovery.sketch import Sum, Unit
 
@@ -80,7 +80,7 @@ def _solved(scene: Scene, bank: list[int], y: Tensor) -> tuple[bool, Sum | None]
     if weight is not None:
         columns, y = columns * weight.sqrt(), y * weight.sqrt()
     sizes = columns.norm(dim=1).clamp(min=1e-300)
-    solution = torch.linalg.lstsq((columns / sizes[:, None]).mT, y[:, None], driver="gelsd").solution[:, 0]
+    solution = linear_fit(columns / sizes[:, None], y)
     spread = float((y - y.mean()).square().sum())
     exact = float((y - solution @ (columns / sizes[:, None])).square().sum()) < EXACT_SHARE * spread
     if exact:  # rounding is no coefficient

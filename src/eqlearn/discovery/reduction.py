@@ -16,7 +16,7 @@ from torch import Tensor
 
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import inversions
-from eqlearn.discovery.least_squares import Problem
+from eqlearn.discovery.least_squares import Problem, linear_fit
 from eqlearn.discovery.scene import Scene, Sketch
 from eqlearn.discovery.sketch import Sum, Unit
 from eqlearn.discovery.structures import Vocabulary
@@ -178,7 +178,7 @@ def _surrogate(columns: Sequence[Column], target: Tensor) -> _Slopes:
     terms = [t for d in range(degree + 1) for t in combinations_with_replacement(range(count), d)]
     z = torch.stack(variables)
     design = torch.stack([torch.prod(z[list(t)], dim=0) if t else torch.ones(rows).to(z) for t in terms])
-    solution = torch.linalg.lstsq(design.mT, y[:, None]).solution[:, 0]
+    solution = linear_fit(design, y)
     slopes = torch.zeros_like(z)
     for c, term in zip(solution.tolist(), terms, strict=True):
         for k in set(term):

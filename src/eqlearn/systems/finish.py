@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from eqlearn.discovery.least_squares import never
+from eqlearn.discovery.least_squares import linear_fit, never
 from eqlearn.systems.gauge import Gauge, canonical_gauge
 from eqlearn.systems.law import Law
 from eqlearn.systems.refine import Propagation, Refined, eliminate_terms, refine
@@ -54,10 +54,9 @@ def _carried(z: Tensor, known: Tensor) -> Tensor:
     """Latents of all series in the gauge of the first ones, by the straight line that leads there."""
     if not len(z):
         return z
-    design = torch.cat([z, torch.ones_like(z[:1])]).mT
-    line = torch.linalg.lstsq(design[: known.shape[1]], known.mT).solution
-    carried: Tensor = (design @ line).mT.contiguous()
-    return carried
+    columns = torch.cat([z, torch.ones_like(z[:1])])
+    lines = torch.stack([linear_fit(columns[:, : known.shape[1]], latent) for latent in known])
+    return lines @ columns
 
 
 def _settled(fit: Refined, problem: Propagation, stop: Callable[[], bool]) -> Refined:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -69,9 +70,16 @@ def optimiser_tensors(optimiser: Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimiser_(optimiser: Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Gives a fresh optimiser the memory that `optimiser_tensors` read."""
+    """Gives a fresh optimiser the memory that `optimiser_tensors` read.
+
+    Each tensor gets the layout of its parameter: the same numbers in another order of memory may be rounded
+    otherwise, and a run taken up again would end elsewhere.
+    """
+    parameters = [p for group in optimiser.param_groups for p in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         number, _, slot = key.partition(".")
-        state.setdefault(int(number), {})[slot] = tensor
+        like = parameters[int(number)]
+        alike = tensor.shape == like.shape
+        state.setdefault(int(number), {})[slot] = torch.empty_like(like).copy_(tensor) if alike else tensor
     optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
