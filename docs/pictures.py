@@ -12,51 +12,14 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from eqlearn import EQL, EQLRegressor, Lq, Phase, SmoothHalf, eliminate, train
+from eqlearn import EQL, EQLRegressor, Phase, eliminate, train
 from eqlearn.discovery.select import Candidate
-from eqlearn.figures import CHOSEN, DATA, GREY, INK, Picture, draw
+from eqlearn.experiments.benchmark import TARGETS
+from eqlearn.experiments.regulariser import draw_regulariser
+from eqlearn.figures import DATA, GREY, INK, Picture, draw
 
 ROOT = Path(__file__).parent.parent
-# The rates of the paper's table, in the order of its rows: L0.5 and L0.
-PAPER_RATES = {
-    "x": (1.0, 1.0),
-    "x**2": (0.6, 0.75),
-    "x**3": (0.3, 0.05),
-    "sin(2*pi*x)": (0.45, 0.85),
-    "x*y": (0.8, 1.0),
-    "1/(1+exp(-10*x))": (0.3, 0.55),
-    "x*y/2+z/2": (0.05, 0.95),
-    "exp(-x**2)": (0.05, 0.15),
-    "x**2+sin(2*pi*y)": (0.2, 0.8),
-    "x**2+y-2*z": (0.6, 0.9),
-}
-
-
-def regulariser() -> Figure:
-    """L0.5, the smoothed L0.5 and their slopes, near zero; with a = 0.05, so that it can be seen."""
-    a = 0.05
-    w = torch.linspace(-0.15, 0.15, 1201, dtype=torch.float64, requires_grad=True)
-    figure = Figure(figsize=(8.0, 3.2), layout="constrained")
-    values, slopes = figure.subplots(1, 2)
-    for penalty, colour, label in (
-        (Lq(0.5), GREY, "L0.5"),
-        (SmoothHalf(a), DATA, f"smoothed L0.5, a = {a}"),
-    ):
-        size = penalty.of(w)
-        (slope,) = torch.autograd.grad(size.sum(), w)
-        slope = torch.where(w.abs() < 1e-9, torch.nan if isinstance(penalty, Lq) else 0.0, slope)
-        values.plot(w.detach(), size.detach(), color=colour, lw=1.8, label=label)
-        slopes.plot(w.detach(), slope.detach(), color=colour, lw=1.8, label=label)
-    for axes in (values, slopes):
-        axes.axvspan(-a, a, color=CHOSEN, alpha=0.07, lw=0)
-        axes.set_xlabel("weight")
-        axes.spines[["top", "right"]].set_visible(False)
-    values.set_title("penalty", loc="left", fontsize=10)
-    slopes.set_title("its slope", loc="left", fontsize=10)
-    slopes.set_ylim(-12, 12)
-    values.legend(frameon=False, fontsize=8, loc="upper center")
-    values.set_ylim(0, 0.5)
-    return figure
+PAPER_RATES = {target.name: target.paper for target in TARGETS if target.paper is not None}
 
 
 def network() -> Figure:
@@ -130,7 +93,7 @@ def rates() -> Figure:
 
 
 PICTURES: dict[str, Callable[[], Figure]] = {
-    "regulariser": regulariser,
+    "regulariser": draw_regulariser,
     "network": network,
     "pareto": pareto,
     "rates": rates,

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from eqlearn.cli import main
 
 
@@ -48,3 +50,32 @@ def test_run_times_are_measured_once_and_set_beside_the_papers(tmp_path, capsys,
     assert all(
         t["seconds"] > 0 for t in json.loads((tmp_path / "timing-quick.json").read_text())["trials"].values()
     )
+
+
+def test_the_page_is_written_from_what_is_there(tmp_path, capsys):
+    main(["reproduce", "benchmark", "--quick", "--only", "x", "--out", str(tmp_path / "benchmark")])
+
+    assert main(["reproduce", "all", "--page", "--out", str(tmp_path)]) == 0
+
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert "| `x` | 1 | 2/2 (0.16 to 1.00) |" in page
+    assert "![L0.5, smoothed L0.5, their slopes](regulariser.png)" in page
+    assert "data:image/png;base64," in (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert str(tmp_path / "index.html") in capsys.readouterr().out
+
+
+def test_a_page_about_nothing_is_refused(tmp_path, capsys):
+    assert main(["reproduce", "all", "--page", "--out", str(tmp_path)]) == 2
+
+    assert "holds no results yet" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_a_quick_look_at_everything_fills_the_page(tmp_path):
+    assert main(["reproduce", "all", "--quick", "--out", str(tmp_path)]) == 0
+
+    page = (tmp_path / "README.md").read_text(encoding="utf-8")
+    for heading in ("Benchmark", "Run times", "MNIST arithmetic", "Kinematics", "Harmonic oscillator"):
+        assert f"\n## {heading}" in page
+    assert page.count(".png)") >= 6

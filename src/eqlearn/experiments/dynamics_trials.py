@@ -35,7 +35,6 @@ POINTS = 200  # of them kept in the record, for the figure of z against the para
 FAINT = 1e-3  # of the largest change: below it, a term is not counted as one that was found
 LEGIBLE = 90  # weights of a network whose equations are worth a line while it trains
 STATES = ("u", "v")
-SHOWN = 3  # series kept in the record, for the figures
 
 
 def fresh_pairs(system: System, seed: int) -> Pairs:
@@ -203,7 +202,7 @@ def euler(system: System, seed: int) -> dict[str, Any]:
 
 
 def _propagated(predicted: Float[Tensor, "series time states"], test: Pairs) -> dict[str, Any]:
-    """The root mean square error at each time, over series and states, and the first few series."""
+    """The root mean square error at each time, over series and states; the states of the first."""
     truth = test.propagated.states
     errors = (predicted - truth).square().sum(dim=2).mean(dim=0).sqrt()
     stride = max(1, (len(errors) - 1) // 100)
@@ -211,7 +210,7 @@ def _propagated(predicted: Float[Tensor, "series time states"], test: Pairs) -> 
         "steps": list(range(0, len(errors), stride)),
         "errors": _rounded(errors[::stride]),
         "far_error": float(errors[-1]),
-        "series": [_rounded(row) for row in predicted[:SHOWN, :, 0]],
+        "series": [_rounded(state) for state in predicted[0].mT],
     }
 
 
@@ -234,10 +233,10 @@ def _text(equation: Equation | None) -> str:
 
 
 def exact_series(system: System, seed: int) -> Mapping[str, Any]:
-    """The truth of the series that are shown, with their times."""
+    """The truth of the series that is shown, state by state, with its times."""
     test = fresh_pairs(system, seed)
     times = system.dt * np.arange(system.far + 1)
-    return {"times": times.tolist(), "series": [_rounded(r) for r in test.propagated.states[:SHOWN, :, 0]]}
+    return {"times": times.tolist(), "series": [_rounded(s) for s in test.propagated.states[0].mT]}
 
 
 def present_equations(record: Record) -> list[str]:

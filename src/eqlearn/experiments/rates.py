@@ -48,7 +48,7 @@ def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float | None]
         " | found by | seconds | error on [-2, 2] |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, group in _by(ledger, "function").items():
+    for name, group in by_field(ledger, "function").items():
         s = summary(group)
         low, high = s["interval"]
         known = paper.get(name)
@@ -62,6 +62,38 @@ def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float | None]
     return "\n".join(lines)
 
 
+def rate(trials: Sequence[Mapping[str, Any]], tier: str = "symbolic") -> str:
+    """Successes of all trials started, with their 95 % interval; `tier` "paper" counts as the authors did."""
+    s = summary(trials)
+    low, high = interval(s[tier], s["trials"])
+    return f"{s[tier]}/{s['trials']} ({low:.2f} to {high:.2f})"
+
+
+def rates_table(
+    columns: Mapping[str, Mapping[str, Any]],
+    paper: Mapping[str, float | None] | None = None,
+    as_the_authors: Sequence[str] = (),
+) -> str:
+    """Success rates function by function, a column for each ledger, the paper's rates before them.
+
+    The columns named in `as_the_authors` count successes as the paper did.
+    """
+    groups = {name: by_field(ledger, "function") for name, ledger in columns.items()}
+    functions = list(dict.fromkeys(function for group in groups.values() for function in group))
+    heads = ["function", *([] if paper is None else ["paper"]), *columns]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for function in functions:
+        known = [] if paper is None else ["" if (p := paper.get(function)) is None else f"{p:g}"]
+        ours = [
+            rate(group[function], "paper" if title in as_the_authors else "symbolic")
+            if function in group
+            else ""
+            for title, group in groups.items()
+        ]
+        lines.append(f"| {' | '.join([f'`{function}`', *known, *ours])} |")
+    return "\n".join(lines)
+
+
 def _told(ways: Counter[str]) -> str:
     return ", ".join(way if len(ways) == 1 else f"{way} {count}" for way, count in ways.most_common())
 
@@ -70,7 +102,7 @@ def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float | None]) -> 
     """Our success rates with their intervals, function by function, the paper's beside them."""
     from matplotlib.figure import Figure
 
-    groups = {name: summary(group) for name, group in _by(ledger, "function").items()}
+    groups = {name: summary(group) for name, group in by_field(ledger, "function").items()}
     figure = Figure(figsize=(7.0, 0.36 * len(groups) + 1.2), layout="constrained")
     axes = figure.add_subplot()
     for row, (name, s) in enumerate(groups.items()):
@@ -90,7 +122,7 @@ def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float | None]) -> 
 
 def suite_table(ledger: Mapping[str, Any]) -> str:
     """A suite's recovery as a Markdown table, a row for each problem, the whole first."""
-    groups = _by(ledger, "problem")
+    groups = by_field(ledger, "problem")
     everything = summary([t for group in groups.values() for t in group])
     low, high = everything["interval"]
     lines = [
@@ -108,7 +140,8 @@ def suite_table(ledger: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _by(ledger: Mapping[str, Any], field: str) -> dict[str, list[Mapping[str, Any]]]:
+def by_field(ledger: Mapping[str, Any], field: str) -> dict[str, list[Mapping[str, Any]]]:
+    """A ledger's trials in groups, by what each says under `field`."""
     groups: dict[str, list[Mapping[str, Any]]] = {}
     for trial in ledger["trials"].values():
         groups.setdefault(trial[field], []).append(trial)

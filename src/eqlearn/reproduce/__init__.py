@@ -4,6 +4,7 @@ import typer
 
 from eqlearn.reproduce.benchmark import benchmark, suite
 from eqlearn.reproduce.dynamics import kinematics, oscillator
+from eqlearn.reproduce.everything import everything
 from eqlearn.reproduce.mnist import mnist
 from eqlearn.reproduce.timing import timing
 
@@ -18,3 +19,4 @@ app.command(epilog="Example: eqlearn reproduce timing --quick")(timing)
 app.command(epilog="Example: eqlearn reproduce mnist --seeds 5 --out results/mnist")(mnist)
 app.command(epilog="Example: eqlearn reproduce kinematics --out results/kinematics")(kinematics)
 app.command(epilog="Example: eqlearn reproduce oscillator --out results/oscillator")(oscillator)
+app.command("all", epilog="Example: eqlearn reproduce all --quick --out runs/paper")(everything)
