@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eqlearn.core.balance import balance_
 from eqlearn.core.network import EQL
 from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, normal_equations
 from eqlearn.discovery.population import Population
@@ -81,9 +82,9 @@ def fit_of(network: EQL, problem: Problem, scale: float, *, steps: int) -> Fit:
 
 
 def network_of(fit: Fit, scale: float) -> EQL:
-    """The fitted network in the target's own units."""
+    """The fitted network in the target's own units, its weights of one size, fit for training on."""
     theta = torch.where(fit.population.readout(), fit.theta * scale, fit.theta)
-    return fit.population.network(0, theta)
+    return balance_(fit.population.network(0, theta))
 
 
 def standard_errors(fit: Fit, problem: Problem) -> Tensor:
