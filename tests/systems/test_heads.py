@@ -6,7 +6,7 @@ import torch
 from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
 from eqlearn.errors import InvalidArgument
-from eqlearn.systems.heads import Head, eliminated_heads, free_constant_, simplest_head
+from eqlearn.systems.heads import Head, eliminated_heads, free_constant_, served_error, simplest_head
 from eqlearn.training.schedule import Phase
 
 SCHEDULE = (Phase(name="sparsify", steps=200, lr=1e-2, penalty=1.0, ramp="linear", prune_below=0.01),)
@@ -91,3 +91,53 @@ def test_a_pruned_constant_can_be_used_again():
 
     assert bool(network.readout.mask[0, 0])
     assert Equation.read(network, ["a", "b"]) == before
+
+
+def linear_head():
+    """0.6 a + 0.6 b, behind latents that are bent."""
+    network = EQL(2, 1, "id", 1, seed=0).double()
+    with torch.no_grad():
+        network.linears[0].raw.copy_(torch.tensor([[0.6, 0.6]]))
+        network.linears[1].raw.fill_(1.0)
+    return network
+
+
+def test_a_bend_that_the_encoder_can_undo_is_no_error():
+    z, _ = latents()
+    straight = 0.6 * (z + 0.3 * z**2 - 0.2 * z**3).sum(dim=1)
+
+    held = (linear_head()(z.double())[:, 0] - straight).square().mean().item()
+
+    assert served_error(linear_head(), z, straight) < 1e-6 * held
+
+
+def test_what_no_common_bend_can_give_stays_an_error():
+    z, _ = latents()
+
+    product, uneven = z[:, 0] * z[:, 1], 0.6 * z[:, 0] + 0.6 * z[:, 1] ** 3
+
+    assert served_error(linear_head(), z, product) > 0.5 * float(product.var())
+    assert served_error(linear_head(), z, uneven) > 1e-3
+
+
+def test_measuring_an_equation_leaves_it_as_it_was():
+    network = linear_head()
+    z, y = latents()
+    before = [layer.raw.clone() for layer in network.linears]
+
+    served_error(network, z, y)
+
+    assert all(torch.equal(layer.raw, old) for layer, old in zip(network.linears, before, strict=True))
+
+
+def test_a_sum_is_kept_behind_latents_that_are_bent():
+    z, y = latents(noise=0.01)
+    bent = z - 0.15 * z**2  # the encoder's latent; what it should be is z
+
+    found = simplest_head(
+        eliminated_heads(EQL(2, 1, "one id*2 exp square", members=2, seed=0), bent, y, SCHEDULE)
+    )
+
+    equation = Equation.read(found.network, ["a", "b"])
+    assert equation.complexity <= 9
+    assert equation.expr.is_polynomial()

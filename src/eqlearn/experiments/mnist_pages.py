@@ -132,8 +132,9 @@ def _choice(trials: Trials) -> str:
     """Where each equation came from."""
     lines = [
         "How the form was chosen: several equations were trained behind the one encoder, then made sparse on "
-        "its latents; of all whose error is within 1.5 times the smallest, the shortest is kept. The first "
-        "of them was also offered with some kinds of units only: "
+        "its latents. Their errors are compared after a bend of the latent, the same for both images, that "
+        "suits each best, because the encoder can still make it; of all within 1.5 times the smallest error, "
+        "the shortest is kept. The first of them was also offered with some kinds of units only: "
         f"{' and '.join(f'`{kinds}`' for kinds in KINDS)}.",
         "",
         _row("seed", "kept", "trained equations as short and good", "trained equations"),

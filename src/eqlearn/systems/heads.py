@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 
 import torch
@@ -29,6 +30,7 @@ from eqlearn.training.schedule import Phase
 
 # Beside what training leaves of them, the first head is also tried with these kinds of units only.
 KINDS = ("one id", "one id mul")
+BENDS = (2, 3, 4, 5)  # powers of the latent that an encoder is trusted to add if an equation asks for it
 _EQUAL = 1.01  # errors this close are the same: two fits of one form agree better
 
 
@@ -36,6 +38,7 @@ _EQUAL = 1.01  # errors this close are the same: two fits of one form agree bett
 class Head:
     """One of the equations after elimination: its length, its mean squared error, and where it comes from.
 
+    The error is the one that is left when the latent may bend, the same way for all (`served_error`).
     `origin` is "trained", or the kinds of units that it was held to, such as "one id".
     """
 
@@ -51,9 +54,8 @@ def simplest_head(heads: Sequence[Head], slack: float = 0.5) -> Head:
     Among equally short ones the smaller error decides, and where errors are equal, one that training found by
     itself goes before one that was held to some kinds of units.
 
-    Why errors need not be smallest: on latents that are held, a longer formula always gains a little by
-    bending towards images that are misread; trained on with the encoder, which can bend too, the shorter one
-    loses nothing.
+    Why errors need not be smallest: a longer formula always gains a little by bending towards images that
+    are misread; trained on with the encoder, which can bend too, the shorter one loses nothing.
     """
     if not heads:
         raise InvalidArgument("every equation came to nothing; lower the penalty, or train more `members`")
@@ -118,7 +120,32 @@ def _eliminated(network: EQL, z: Tensor, y: Tensor, origin: str) -> Head | None:
     if not math.isfinite(polished.error):
         return None
     length = Equation.read(polished.network, [f"z_{i + 1}" for i in range(z.shape[1])]).complexity
-    return Head(polished.network.to(z.dtype), length, polished.error, origin)
+    return Head(polished.network.to(z.dtype), length, served_error(polished.network, z, y), origin)
+
+
+def served_error(network: EQL, z: Float[Tensor, "rows latents"], y: Float[Tensor, " rows"]) -> float:
+    """The mean squared error of an equation whose encoder may still bend the latent, the same way for all.
+
+    What a latent means is the encoder's choice: behind z + z³ a straight line is as good an equation as a
+    cubic behind z. So equations are compared after a common polynomial change of the latents, fitted together
+    with the equation's own weights.
+    """
+    served, inputs, target = deepcopy(network).double().eval(), z.double(), y.double()
+    bends = torch.zeros(len(BENDS), dtype=torch.float64, requires_grad=True)
+    powers = torch.stack([inputs**power for power in BENDS], dim=-1)
+    weights = [layer.raw for layer in served.linears]
+    optimiser = torch.optim.LBFGS([bends, *weights], max_iter=100, line_search_fn="strong_wolfe")
+    errors: list[float] = []
+
+    def error() -> Tensor:
+        optimiser.zero_grad()
+        value: Tensor = (served(inputs + powers @ bends)[..., 0] - target).square().mean()
+        value.backward()
+        errors.append(value.item())
+        return value
+
+    optimiser.step(error)
+    return min(e for e in errors if math.isfinite(e))
 
 
 @torch.no_grad()
