@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -30,13 +31,18 @@ def observe(noise: float, end: float) -> list[np.ndarray]:
     return [one + noise * spread * rng.normal(size=one.shape) for one in clean]
 
 
+def find(series: list[np.ndarray], **budget: Any) -> FoundMotion:
+    """The equations of motion, one for each state."""
+    return discover_dynamics(series, dt=DT, names=["x", "y", "z"], **budget)
+
+
 def main(quick: bool = False) -> FoundMotion:
     """Finds the equations, prints them, and draws what was observed and what they say."""
     end, seconds = (3, 10.0) if quick else (10, 90)
     figure = Figure(figsize=(10, 5), layout="constrained")
     for column, noise in enumerate((0.0, 0.01)):
         series = observe(noise, end)
-        found = discover_dynamics(series, dt=DT, names=["x", "y", "z"], seconds=seconds)
+        found = find(series, seconds=seconds)
         print(f"{noise:.0%} noise\n{found}\n")
         motion = found.simulate(series[0][0], len(series[0]) - 1)
         axes = figure.add_subplot(1, 2, column + 1)

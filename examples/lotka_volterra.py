@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -14,41 +15,40 @@ from eqlearn.systems.flow import FoundMotion, discover_dynamics
 DT = 0.05
 
 
-def lotka_volterra(t: float, state: np.ndarray) -> list[float]:
+def rates(t: float, state: np.ndarray) -> list[float]:
     prey, predators = state
     return [1.1 * prey - 0.4 * prey * predators, 0.1 * prey * predators - 0.4 * predators]
 
 
-def integrate(start: list[float], end: float) -> np.ndarray:
-    times = np.arange(0, end + DT / 2, DT)
-    return solve_ivp(lotka_volterra, (0, times[-1]), start, t_eval=times, rtol=1e-10, atol=1e-10).y.T
-
-
 def observe(noise: float, end: float) -> list[np.ndarray]:
-    """Two trajectories `(time, 2)`, with noise relative to the spread of each state."""
-    clean = [integrate(start, end) for start in ([10, 5], [4, 8])]
-    spread, rng = np.concatenate(clean).std(axis=0), np.random.default_rng(0)
-    return [one + noise * spread * rng.normal(size=one.shape) for one in clean]
+    """Two trajectories `(time, 2)`; counts are wrong by a share of themselves."""
+    times, rng = np.arange(0, end, DT), np.random.default_rng(0)
+    clean = [
+        solve_ivp(rates, (0, end), start, t_eval=times, rtol=1e-10, atol=1e-10).y.T
+        for start in ([10, 5], [4, 8])
+    ]
+    return [one * np.exp(noise * rng.normal(size=one.shape)) for one in clean]
+
+
+def find(series: list[np.ndarray], **budget: Any) -> FoundMotion:
+    """The equations of motion, one for each species."""
+    return discover_dynamics(series, dt=DT, names=["prey", "predators"], **budget)
 
 
 def main(quick: bool = False) -> FoundMotion:
-    """Finds the equations, prints them, and follows them three times as long as was observed."""
+    """Finds the equations, prints them, and draws the cycles they give from starts that were not observed."""
     end, seconds = (10, 10.0) if quick else (20, 60)
-    figure = Figure(figsize=(10, 6), layout="constrained")
-    for row, noise in enumerate((0.0, 0.01)):
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    for axes, noise in zip(figure.subplots(1, 2), (0.0, 0.01), strict=True):
         series = observe(noise, end)
-        found = discover_dynamics(series, dt=DT, names=["prey", "predators"], seconds=seconds)
+        found = find(series, seconds=seconds)
         print(f"{noise:.0%} noise\n{found}\n")
-        truth = integrate([10, 5], 3 * end)
-        motion = found.simulate(truth[0], len(truth) - 1)
-        axes = figure.add_subplot(2, 1, row + 1)
-        for k, (name, colour) in enumerate((("prey", "#2b6cb0"), ("predators", "#c2410c"))):
-            axes.plot(DT * np.arange(len(series[0])), series[0][:, k], ".", ms=4, color=colour)
-            axes.plot(DT * np.arange(len(truth)), truth[:, k], "k:", lw=1)
-            axes.plot(DT * np.arange(len(truth)), motion[:, k], color=colour, lw=1, label=name)
-        axes.set(title=f"{noise:.0%} noise\n{found}", xlabel="time; dots observed, dotted the truth")
+        for prey in (5, 7, 14, 18):
+            axes.plot(*found.simulate([prey, 2.75], 400).T, color="#c2410c", lw=1)
+        for one in series:
+            axes.plot(*one.T, ".", ms=3, color="#2b6cb0")
+        axes.set(title=f"{noise:.0%} noise\n{found}", xlabel="prey", ylabel="predators; dots were observed")
         axes.title.set(fontsize=9, family="monospace")
-        axes.legend(loc="upper right")
     figure.savefig("lotka_volterra.png", dpi=120)
     print(Path("lotka_volterra.png").resolve())
     return found

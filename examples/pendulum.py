@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -29,15 +30,24 @@ def observe(lengths: np.ndarray, noise: float) -> list[np.ndarray]:
     return [one + noise * spread * rng.normal(size=one.shape) for one in clean]
 
 
+def find(series: list[np.ndarray], **budget: Any) -> FoundMotion:
+    """The law, and each pendulum's own parameter in it."""
+    return discover_hidden(
+        series,
+        dt=DT,
+        names=["theta", "omega"],
+        primitives="id sin1 cos square mul",
+        hidden_layers=2,
+        **budget,
+    )
+
+
 def main(quick: bool = False) -> FoundMotion:
     """Finds the law and the hidden parameter, prints them, and draws one against the true g/L."""
     lengths = np.random.default_rng(1).uniform(0.5, 2, 6 if quick else 12)
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     for column, noise in enumerate((0.0, 0.01)):
-        found = discover_hidden(
-            observe(lengths, noise), dt=DT, names=["theta", "omega"], seconds=15 if quick else 60,
-            primitives="id sin1 cos square mul", hidden_layers=2,
-        )  # fmt: skip
+        found = find(observe(lengths, noise), seconds=15 if quick else 60)
         print(f"{noise:.0%} noise\n{found}\n")
         axes = figure.add_subplot(1, 2, column + 1)
         axes.plot([0, 20], [0, 20], color="0.7", lw=1)

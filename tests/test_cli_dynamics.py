@@ -71,6 +71,13 @@ def test_json_is_one_object_that_programs_read(here, capsys):
     assert found["data"]["dt"] == pytest.approx(0.1)
 
 
+def test_a_step_of_time_stands_in_for_a_column_of_times(here, capsys):
+    words = ["turn.csv", "--states", "x,v", "--id", "run", "--dt", "0.1", *SMALL, "--json"]
+
+    assert main(["dynamics", *words]) == 0
+    assert json.loads(capsys.readouterr().out)["data"]["dt"] == 0.1
+
+
 def test_a_map_is_an_equation_of_the_next_state(here, capsys):
     assert main(["dynamics", "turn.csv", *OPTIONS, *SMALL, "--form", "map", "--quiet"]) == 0
 
@@ -78,16 +85,29 @@ def test_a_map_is_an_equation_of_the_next_state(here, capsys):
     assert [line.partition(" = ")[0] for line in lines] == ["x'", "v'"]
 
 
-def test_a_hidden_parameter_of_each_series_is_a_variable(here, capsys):
-    t = 0.1 * np.arange(40)
-    decays = [
-        pd.DataFrame({"run": i, "t": t, "x": np.exp(-k * t)}) for i, k in enumerate((0.3, 0.5, 0.7, 0.9, 1.1))
-    ]
-    pd.concat(decays).to_csv("decays.csv", index=False)
-    words = ["--states", "x", "--time", "t", "--id", "run", "--latents", "1", *SMALL, "--quiet"]
+@pytest.fixture
+def decays(here):
+    """Six series x = exp(-k t), each with a k of its own, of unequal lengths; the last is at rest."""
+    frames = []
+    for run, k in enumerate((0.3, 0.5, 0.7, 0.9, 1.1, 0.6)):
+        t = 0.1 * np.arange(40 - 2 * run)
+        frames.append(pd.DataFrame({"run": 10 + run, "t": t, "x": np.exp(-k * t) * (run < 5)}))
+    pd.concat(frames).to_csv("decays.csv", index=False)
+    return here
+
+
+def test_a_hidden_parameter_of_each_series_is_a_variable(decays, capsys):
+    words = ["--states", "x", "--time", "t", "--id", "run", "--latents", "1", *SMALL, "--out", "found"]
 
     assert main(["dynamics", "decays.csv", *words]) == 0
-    assert capsys.readouterr().out.strip() in ("dx/dt = -x*z", "dx/dt = -z*x")
+
+    out = capsys.readouterr().out
+    assert out.splitlines()[0] in ("dx/dt = -x*z", "dx/dt = -z*x")
+    assert "z in each series:\n      10   z = 0.3" in out
+    assert "15   z not determined by its motion" in out
+    table = pd.read_csv(decays / "found" / "parameters.csv", index_col="id")
+    np.testing.assert_allclose(table["z"][:5], [0.3, 0.5, 0.7, 0.9, 1.1], rtol=1e-4)
+    assert table.loc[15].isna().all()
 
 
 def test_show_prints_the_run(run, capsys):
@@ -162,10 +182,32 @@ def test_a_run_can_be_resumed_when_it_is_over(run, capsys):
         (["turn.csv", *OPTIONS, "--form", "pde"], "pde"),
         (["turn.csv", *OPTIONS, "--primitives", "sine"], "sine"),
         (["turn.csv", *OPTIONS, "--resume"], "`--resume` needs `--out`"),
+        (["turn.csv", "--states", "x,v", "--id", "run"], "rates of change need a step of time"),
+        (["turn.csv", *OPTIONS, "--dt", "0.1"], "`--dt` 0.1; leave one out"),
+        (["turn.csv", "--states", "x,v", "--id", "run", "--dt", "0"], "`dt` must be positive"),
     ],
 )
 def test_wrong_use_is_explained_in_one_sentence(here, capsys, words, message):
     assert message in refused(capsys, *words)
+
+
+@pytest.mark.parametrize(
+    ("change", "words", "message"),
+    [
+        (lambda f: f.assign(x=f.x.where(f.index != 3)), [], "missing or infinite 'x' in row 4"),
+        (lambda f: f.assign(v=1.5), [], "v never changes, so it has no equation; leave it out"),
+        (lambda f: f[:61], [], "'run' 1 of 'bad.csv' has 1 row(s), which is no step of time; leave it out"),
+        (lambda f: f.drop(columns="v"), [], "no column 'v'"),
+        (lambda f: f.drop(index=5), [], "uneven steps of time: 0.2 after the time 0.4"),
+        (lambda f: f[:1], [], "has 1 row(s), which is no step of time"),
+        (lambda f: f[:0], [], "holds no rows"),
+        (lambda f: f, ["--latents", "1"], "give at least 5 series, each with a parameter of its own"),
+    ],
+)
+def test_a_table_that_is_no_motion_is_explained_in_one_sentence(here, capsys, change, words, message):
+    change(rotation()).to_csv("bad.csv", index=False)
+
+    assert message in refused(capsys, "bad.csv", *OPTIONS, *SMALL, *words)
 
 
 def test_a_refused_run_leaves_nothing_behind(here, capsys):
@@ -177,7 +219,7 @@ def test_a_refused_run_leaves_nothing_behind(here, capsys):
 
 def test_other_data_do_not_continue_a_run(run, here, capsys):
     assert "other data" in refused(
-        capsys, "turn.csv", "--states", "x", "--id", "run", "--out", str(run), "--resume"
+        capsys, "turn.csv", "--states", "x", "--id", "run", "--dt", "0.1", "--out", str(run), "--resume"
     )
 
 

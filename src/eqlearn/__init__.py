@@ -22,6 +22,7 @@ _HOMES = {
     "eqlearn.training.presets": ("PRESETS", "train_population"),
     "eqlearn.discovery.polish": ("polish",),
     "eqlearn.discovery.eliminate": ("eliminate",),
+    "eqlearn.discovery.refit": ("refit",),
     "eqlearn.discovery.run": ("Settings", "discover"),
     "eqlearn.discovery.judge": ("Verdict", "judge"),
     "eqlearn.systems.trajectories": ("Trajectories",),
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from eqlearn.discovery.judge import Verdict as Verdict
     from eqlearn.discovery.judge import judge as judge
     from eqlearn.discovery.polish import polish as polish
+    from eqlearn.discovery.refit import refit as refit
     from eqlearn.discovery.run import Settings as Settings
     from eqlearn.discovery.run import discover as discover
     from eqlearn.estimator import EQLRegressor as EQLRegressor

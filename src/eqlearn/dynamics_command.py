@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import Enum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,6 +24,9 @@ from eqlearn.printing import (
     run_folder,
 )
 
+if TYPE_CHECKING:
+    from eqlearn.systems.recording import Recording
+
 
 class Form(str, Enum):
     ode = "ode"
@@ -40,8 +44,11 @@ def dynamics(
     ],
     states: Annotated[str, typer.Option(help="The columns that move, such as u,v.", show_default=False)] = "",
     time: Annotated[
-        str, typer.Option(help="The column of times; without one, rows are one unit of time apart.")
+        str, typer.Option(help="The column of times; steps must be equal.", show_default=False)
     ] = "",
+    dt: Annotated[
+        float | None, typer.Option(help="The step of time, where no column tells it.", show_default=False)
+    ] = None,
     run: Annotated[
         str,
         typer.Option("--id", help="The column of numbers that tells series apart; one series without it."),
@@ -70,12 +77,13 @@ def dynamics(
     """
     from eqlearn.data.series import read_series
     from eqlearn.discovery.run import SCIENCE
-    from eqlearn.report.dynamics import MotionPlan, search_dynamics
+    from eqlearn.report.dynamics import MotionPlan, parameters_text, search_dynamics
     from eqlearn.systems.flow import target_names
 
     if resume and out is None:
         raise InvalidArgument("`--resume` needs `--out` with the folder of the run to go on with")
     table = read_series(data, listed_names(states), time=time or None, run=run or None)
+    table = replace(table, recording=_timed(table.recording, time, dt, form))
     plan = MotionPlan(
         form=form.value, latents=latents, primitives=primitives or SCIENCE, hidden_layers=hidden_layers,
         seed=seed, seconds=seconds, restarts=restarts, jobs=jobs,
@@ -85,3 +93,21 @@ def dynamics(
     with displayed(seconds, targets, quiet or json) as progress:
         record = search_dynamics(folder, table, plan, resume=resume, progress=progress)
     print_found(record, folder.path, quiet, json)
+    if latents and not (quiet or json):
+        typer.echo(f"\n{parameters_text(record)}")
+
+
+def _timed(recording: Recording, time: str, dt: float | None, form: Form) -> Recording:
+    """The recording at the step of time that its column of times says, or else `--dt`."""
+    from eqlearn.systems.recording import Recording
+
+    if time and dt is not None:
+        raise InvalidArgument(
+            f"`--time` {time} tells the step of time, and so does `--dt` {dt:g}; leave one out"
+        )
+    if form is Form.ode and not time and dt is None:
+        raise InvalidArgument(
+            "rates of change need a step of time: name the column of times with `--time`, give the step with "
+            "`--dt`, or look for a map with `--form map`"
+        )
+    return recording if dt is None else Recording.of(recording.series, dt, recording.names)

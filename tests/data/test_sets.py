@@ -43,6 +43,14 @@ def test_the_planets_are_those_of_the_tables_of_jpl():
     assert data.y[:8].tolist() == periods
 
 
+def test_the_periods_of_the_planets_are_those_of_their_mean_motions():
+    # Degrees in a Julian century, from the table of which the axes are another column.
+    motions = [149472.67411175, 58517.81538729, 35999.37244981, 19140.30268499]
+    motions += [3034.74612775, 1222.49362201, 428.48202785, 218.45945325]
+
+    np.testing.assert_allclose(load("kepler").y[:8], 36_000 / np.array(motions), rtol=2e-5)
+
+
 def test_the_planets_obey_keplers_third_law():
     data = load("kepler")
 
@@ -54,6 +62,18 @@ def test_the_lines_of_hydrogen_obey_balmers_formula():
     n = data.X["n"]
 
     np.testing.assert_allclose(data.y, 364.6 * n**2 / (n**2 - 4), rtol=1e-5)
+
+
+def test_the_lines_of_hydrogen_are_those_of_the_rydberg_constant_in_air():
+    data = load("balmer")
+    n = data.X["n"]
+    vacuum = 4e9 / 10_967_758.34 * n**2 / (n**2 - 4)
+    waves = (1e3 / vacuum) ** 2  # per micrometre, squared; the index is that of Peck and Reeder (1972)
+    index = 1 + 8060.51e-8 + 2480990e-8 / (132.274 - waves) + 17455.7e-8 / (39.32957 - waves)
+
+    # Fine structure makes every line a little shorter.
+    off = data.y / (vacuum / index) - 1
+    assert ((off > -1.5e-5) & (off < -5e-6)).all()
 
 
 def test_the_ultrasound_data_are_those_that_nist_certified():

@@ -130,6 +130,21 @@ def test_a_time_budget_is_kept():
     assert time.monotonic() - began < 4.0 * 1.1 + 1.0  # a busy machine gets a second
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(300, 30), (100_000, 5)])
+def test_a_short_budget_is_kept_on_tables_that_take_long(rows, columns, monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 2, size=(rows, columns))
+    y = 3 * X[:, 1] + X[:, 2] ** 2 - np.sin(2 * X[:, 4]) + 0.1 * rng.normal(size=rows)
+    # The budget in time of this processor: the clock on the wall would also measure other processes.
+    monkeypatch.setattr(time, "time", time.process_time)
+    began = time.process_time()
+
+    found = discover(X, y, seconds=1.0)
+
+    assert found.ended == "out of time"
+    assert time.process_time() - began < 1.1 + 0.15  # the tests' own checks of shapes take time too
+
+
 def test_every_network_started_is_counted():
     X, y = sample("sin(3*x)*x", ("x",), rows=40, noise=0.1)
     seen = []

@@ -61,6 +61,48 @@ def test_equations_read_out_of_a_cell_make_its_step(form):
         np.testing.assert_allclose(row, equation(table), rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize(("form", "stepper"), FORMS)
+@pytest.mark.parametrize("constant_input", [False, True])
+def test_the_right_hand_side_reads_as_the_law_whatever_the_stepper(form, stepper, constant_input):
+    one = cell(
+        form=form, stepper=stepper, constant_input=constant_input, scales=torch.tensor([3.0, 0.5])
+    ).eval()  # fmt: skip
+    y, z = drawn(2, 5), drawn(1, 5, seed=1)
+    table = {"u": y[0].numpy(), "v": y[1].numpy(), "z": z[0].numpy()}
+
+    equations = Equation.read_all(one.right_hand_side, ["u", "v", "z"])
+
+    for row, equation in zip(one.law(y, z).detach().numpy(), equations, strict=True):
+        np.testing.assert_allclose(row, equation(table), rtol=1e-9, atol=1e-12)
+
+
+def test_the_right_hand_side_of_an_oscillator_reads_as_its_equations():
+    one = cell(form="ode", primitives="mul", bias=False)
+    position, velocity = one.equations
+    with torch.no_grad():
+        for weights in one.parameters():
+            weights.zero_()
+        position.readout.raw[0, 2] = 1.0  # after the product come the inputs u, v, z
+        velocity.layers[0].linear.raw[:, [0, 2]] = torch.eye(2).double()
+        velocity.readout.raw[0, 0] = -1.0
+
+    assert [str(e) for e in Equation.read_all(one.right_hand_side, ["u", "v", "z"])] == ["v", "-u*z"]
+
+
+def test_the_right_hand_side_computes_the_law():
+    one, y, z = cell(form="ode"), drawn(2, 5), drawn(1, 5, seed=1)
+
+    assert torch.equal(one.right_hand_side(y, z), one.law(y, z))
+
+
+def test_one_member_of_a_population_has_a_right_hand_side_to_read():
+    many = EQLCell(2, 1, shape=SMALL, members=3, seed=4).double().eval()
+
+    read = Equation.read_all(many.right_hand_side, ["u", "v", "z"], member=1)
+
+    assert read == Equation.read_all(many.member(1).right_hand_side, ["u", "v", "z"])
+
+
 def test_states_have_networks_of_their_own_unless_shared():
     assert len(cell().equations) == 2
     assert len(cell(shared=True).equations) == 1

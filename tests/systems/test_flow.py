@@ -137,7 +137,12 @@ def test_an_unknown_form_is_refused():
 
 def test_a_series_too_short_for_a_rate_is_explained():
     with pytest.raises(InvalidArgument, match="series 0 has 4 times, too few to tell a rate of change"):
-        discover_dynamics(np.arange(8.0).reshape(4, 2), "ode")
+        discover_dynamics(np.arange(8.0).reshape(4, 2), "ode", dt=0.1)
+
+
+def test_rates_of_change_are_not_sought_without_a_step_of_time():
+    with pytest.raises(InvalidArgument, match="`dt`, the step of time, is not given"):
+        discover_dynamics(series_of(damped, [[1, 0]], 6, 0.05), names=["x", "v"])
 
 
 @pytest.mark.slow

@@ -25,6 +25,11 @@ def test_trajectories_keep_their_step_and_names():
     assert (recording.dt, recording.names) == (0.25, ("u", "v"))
 
 
+def test_trajectories_have_one_step_of_time():
+    with pytest.raises(InvalidArgument, match=r"`dt` is 0\.5, but the trajectories have steps of 0\.25"):
+        Recording.of(Trajectories(torch.tensor(WAVE)[None], 0.25, ("u", "v")), 0.5)
+
+
 def test_states_without_names_are_numbered():
     assert Recording.of(WAVE).names == ("x0", "x1")
 

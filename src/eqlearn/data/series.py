@@ -22,11 +22,12 @@ MOST_ROWS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class SeriesTable:
-    """The series of a file `name` of so many `rows`."""
+    """The series of a file `name` of so many `rows`; `ids` are what the file calls them, or their places."""
 
     recording: Recording
     name: str
     rows: int
+    ids: tuple[float, ...]
 
     @property
     def stem(self) -> str:
@@ -75,8 +76,8 @@ def read_series(
     _check_values(source.name, columns, values)
     keys = values[:, -1] if run else np.zeros(len(values))
     times = values[:, len(states)] if time else None
-    series, steps = [], []
-    for key in dict.fromkeys(keys.tolist()):
+    series, steps, ids = [], [], tuple(dict.fromkeys(keys.tolist()))
+    for key in ids:
         rows_of = np.flatnonzero(keys == key)
         called = f"{source.name}" if run is None else f"{run!r} {key:g} of {source.name}"
         if len(rows_of) < 2:
@@ -87,7 +88,8 @@ def read_series(
             rows_of = rows_of[np.argsort(times[rows_of], kind="stable")]
             steps.append(_step(called, times[rows_of]))
         series.append(values[rows_of, : len(states)])
-    return SeriesTable(Recording.of(series, _common_step(source.name, steps), states), source.name, rows)
+    recording = Recording.of(series, _common_step(source.name, steps), states)
+    return SeriesTable(recording, source.name, rows, ids)
 
 
 def _check(source: Source, states: Sequence[str], time: str | None, run: str | None) -> None:

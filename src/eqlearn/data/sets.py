@@ -52,7 +52,7 @@ SETS: dict[str, DataSet] = {
         DataSet(
             "balmer",
             "wavelength",
-            "Wavelengths (nm, in air) of the visible lines of hydrogen, by upper level n: Balmer's formula.",
+            "Wavelengths (nm, in air) of hydrogen's lines to level 2, by upper level n: Balmer's formula.",
             "NIST Atomic Spectra Database",
         ),
         DataSet(

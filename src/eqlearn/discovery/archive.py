@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Sequence
 
 import numpy as np
 import sympy as sp
 
 from eqlearn.core.equation import Equation
+from eqlearn.discovery.deadline import Deadline
 from eqlearn.discovery.explore import Outcome
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.ladder import linear_ladder
-from eqlearn.discovery.least_squares import Fit, never
+from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.select import Candidate, Constant, pareto_front, shortest_description
 
 # An exact formula of at most this many nodes is taken at once; a longer one is given another round.
@@ -31,7 +33,8 @@ class Archive:
     """Candidates and the networks behind them, in the order in which rounds delivered them.
 
     Reading a formula out of a network takes longer than fitting it, so during the search only exact
-    networks and new leaders are read; `front` reads the others that could matter.
+    networks and new leaders are read; `front` reads the others that could matter. No reading is begun that
+    would not be done before the deadline, if it took as long as the last ones.
     """
 
     def __init__(self, finisher: Finisher) -> None:
@@ -42,12 +45,13 @@ class Archive:
         self._unread: list[tuple[int, Fit]] = []
         self._leader = math.inf
         self._exact_rounds = 0
+        self._pace, self._has_read = 0.0, False  # seconds that a reading takes, by the last ones
 
-    def add(self, outcome: Outcome, stop: Callable[[], bool] = never) -> None:
-        """Takes up a round's networks; reads formulas until `stop()` says that there is no more time."""
+    def add(self, outcome: Outcome, deadline: Deadline) -> None:
+        """Takes up a round's networks, and reads what has to be read at once."""
         gained = False
         for fit in sorted(outcome.fits, key=self._score):
-            if stop():
+            if not self._in_time(deadline):
                 break
             if self._score(fit) < self._leader - 1e-6 and fit.weights <= READABLE:
                 self._leader, gained = self._score(fit), True
@@ -64,9 +68,19 @@ class Archive:
         return fit.score(self.finisher.training.rows)
 
     def _read(self, number: int, fit: Fit, snap: bool = True) -> None:
+        began = time.time()
         candidate = self.finisher.candidate(fit, number, snap)
         if candidate is not None:
             self.candidates.append(candidate)
+        # The first reading also loads what reading needs.
+        self._pace = max(0.5 * self._pace, time.time() - began) if self._has_read else 0.0
+        self._has_read = True
+
+    def _in_time(self, deadline: Deadline) -> bool:
+        """Whether there is time for another reading; each time that there is not, less is expected of it."""
+        enough = deadline.leaves(self._pace)
+        self._pace *= 1.0 if enough else 0.5
+        return enough
 
     @property
     def best(self) -> Candidate:
@@ -83,30 +97,31 @@ class Archive:
         ranked = sorted((f for f in self.fits if f.weights), key=self._score)
         return [f for f in ranked if f.kind == ranked[0].kind][:6] if ranked else ()
 
-    def front(self, stop: Callable[[], bool] = never) -> tuple[Candidate, ...]:
+    def front(self, deadline: Deadline) -> tuple[Candidate, ...]:
         """The Pareto front of everything found; exact searches need no more reading."""
         if not self.best.exact:
             for number, fit in self._worth_reading():
-                if stop():
+                if not self._in_time(deadline):
                     break
                 self._read(number, fit)
             self._unread.clear()
             # Sums of columns that scored low in the linear round for their length, but may predict well.
-            for fit in linear_ladder(self.finisher.features, self.finisher.training, TERMS):
-                if stop():
+            sums = linear_ladder(self.finisher.features, self.finisher.training, TERMS, deadline)
+            for fit in sums:
+                if not self._in_time(deadline):
                     break
                 self._read(0, fit, snap=False)
         front = pareto_front(self.candidates)
-        return front if self.best.exact else self._on_all_rows(front, stop)
+        return front if self.best.exact else self._on_all_rows(front, deadline)
 
-    def _on_all_rows(self, front: tuple[Candidate, ...], stop: Callable[[], bool]) -> tuple[Candidate, ...]:
+    def _on_all_rows(self, front: tuple[Candidate, ...], deadline: Deadline) -> tuple[Candidate, ...]:
         """The same candidates, fitted to the rows held out as well: few rows decide better than fewer."""
         held_out, table = self.finisher.validation, self.finisher.training
         if held_out is None or table.rows > ENOUGH:
             return front
         whole, fitted = table.join(held_out), []
         for candidate in front:
-            if stop():
+            if not self._in_time(deadline):
                 return front  # lengths compare only over the same rows
             fitted.append(self.finisher.refit(candidate, whole))
         return pareto_front(fitted)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch import Tensor
 from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import constant_holders, fitted, real_symbol, replace_constants
 from eqlearn.core.program import array_functions, lower
+from eqlearn.discovery.least_squares import never
 
 TORCH = array_functions(torch)
 
@@ -60,8 +61,10 @@ class Parametric:
         start: np.ndarray | None = None,
         fixed: np.ndarray | None = None,
         steps: int = 30,
+        stop: Callable[[], bool] = never,
     ) -> ConstantFit:
-        """Levenberg-Marquardt from `start`; the `fixed` ones stay where they are, with error zero."""
+        """Levenberg-Marquardt from `start` until `stop()`; the `fixed` ones stay where they are, with error
+        zero."""
         columns = torch.tensor(np.ascontiguousarray(X.T))
         root = None if weight is None else np.sqrt(weight / weight.mean())
         c = (self.start if start is None else start).copy()
@@ -69,7 +72,7 @@ class Parametric:
         residual, jacobian = self._residual(columns, y, root, c, free)
         loss, damping = _square(residual), 1e-6
         for _ in range(steps if len(free) else 0):
-            if not math.isfinite(loss):
+            if not math.isfinite(loss) or stop():
                 break
             with np.errstate(all="ignore"):
                 scale = np.sqrt((jacobian**2).sum(axis=0))

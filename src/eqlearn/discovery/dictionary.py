@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, takewhile
 
 import torch
 from torch import Tensor
@@ -56,8 +56,8 @@ def sum_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[Sketch]
     if scene.problem.y.shape[0] != 1:
         return []
     given, scene = scene, scene.thinned(ROWS)
-    atoms = sum_atoms(scene)
-    if not atoms:
+    atoms = sum_atoms(scene, stop)
+    if not atoms or stop():
         return []
     values = torch.stack([a.value for a in atoms])
     depths = torch.tensor([a.depth for a in atoms])
@@ -69,7 +69,9 @@ def sum_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[Sketch]
         usable = (depths <= limit).nonzero()[:, 0]
         mine = [atoms[i] for i in usable.tolist()]
         for bank in _banks(scene, inversion):
-            found += _sums(scene, inversion, target, bank, mine, values[usable])
+            if stop():
+                break
+            found += _sums(scene, inversion, target, bank, mine, values[usable], stop)
     return _best(found, dict(zip(scene.targets, given.targets, strict=True)))
 
 
@@ -78,8 +80,10 @@ def product_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[Ske
     if scene.problem.y.shape[0] != 1 or scene.vocabulary.named("mul") is None:
         return []
     given, scene = scene, scene.thinned(ROWS)
-    factors = product_factors(scene)
-    exponents = _exponents(scene)
+    factors = product_factors(scene, stop)
+    exponents = [] if stop() else _exponents(scene)
+    if stop():
+        return []
     with_logs = [a.value for a in exponents] + [f.value.abs().log() for f in factors]
     if not with_logs:
         return []
@@ -93,7 +97,7 @@ def product_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[Ske
         target, limit = scene.seen(inversion)
         if bool((target == 0).any()):
             continue
-        found += _products(scene, inversion, target, limit, exponents, factors, values)
+        found += _products(scene, inversion, target, limit, exponents, factors, values, stop)
     return _best(found, dict(zip(scene.targets, given.targets, strict=True)))
 
 
@@ -105,18 +109,23 @@ def _banks(scene: Scene, inversion: Inversion | None) -> list[list[int]]:
     return [b for d, b in enumerate(banks) if len(b) < 0.4 * scene.problem.rows and (d < 2 or limit > 1)]
 
 
-def sum_atoms(scene: Scene) -> list[Atom]:
-    """Functions of simple arguments, quotients, and products of two of them."""
+def sum_atoms(scene: Scene, stop: Callable[[], bool] = never) -> list[Atom]:
+    """Functions of simple arguments, quotients, and products of two of them; fewer if `stop()` holds."""
     x, features, unary = scene.problem.x, scene.features, scene.vocabulary.unary
     columns, quadratics = columns_of(features, x), quadratics_of(features, x)
     arguments = simple_arguments(features, x, scene.vocabulary, MOST_ARGUMENTS)
     atoms = [_plain(a) for a in monomials_of(features, x, scene.vocabulary.named("exp"))]
     atoms += _plain_all(quadratics)
-    atoms += functions_of(arguments, unary, fine=len(arguments) < 60)
+    atoms += _until(stop, functions_of(arguments, unary, fine=len(arguments) < 60))
     sums = pairs_of([constant_one(x), *columns, *quadratics], RATIOS if len(columns) < 4 else (1.0,))
-    atoms += roots_of(sums, unary)
-    atoms += _product_atoms(scene, columns, quadratics)
+    atoms += _until(stop, roots_of(sums, unary))
+    atoms += _until(stop, _product_atoms(scene, columns, quadratics))
     return _simplest([a for a in atoms if a.depth <= scene.hidden_layers])
+
+
+def _until(stop: Callable[[], bool], atoms: Iterable[Atom]) -> Iterator[Atom]:
+    """Atoms as long as there is time for more."""
+    return takewhile(lambda atom: not stop(), atoms)
 
 
 def _simplest(atoms: list[Atom]) -> list[Atom]:
@@ -168,6 +177,7 @@ def _sums(
     bank: list[int],
     atoms: list[Atom],
     values: Tensor,
+    stop: Callable[[], bool],
 ) -> Iterator[_Matched]:
     x, rows = scene.problem.x, len(target)
     base = torch.cat([torch.ones(1, rows, dtype=x.dtype), x[bank]])
@@ -176,7 +186,7 @@ def _sums(
     weighted = (lambda t: t) if root is None else (lambda t: t * root)
     names = [a.key for a in atoms]
     for found in match(
-        weighted(target), weighted(base), weighted(values), names, terms=terms, most=TAKEN // 2
+        weighted(target), weighted(base), weighted(values), names, terms=terms, most=TAKEN // 2, stop=stop
     ):
         chosen = [atoms[i] for i in found.support]
         columns = torch.cat([base, torch.stack([a.value for a in chosen])])
@@ -204,8 +214,9 @@ def _exponents(scene: Scene) -> list[Argument]:
     return simple_arguments(scene.features, scene.problem.x, scene.vocabulary, MOST_ATOMS)
 
 
-def product_factors(scene: Scene) -> list[Atom]:
-    """Sums of two terms, functions, and functions with 1 added or taken away, none of them ever zero."""
+def product_factors(scene: Scene, stop: Callable[[], bool] = never) -> list[Atom]:
+    """Sums of two terms, functions, and functions with 1 added or taken away, none of them ever zero;
+    fewer if `stop()` holds."""
     x, features, unary = scene.problem.x, scene.features, scene.vocabulary.unary
     columns, quadratics = columns_of(features, x), quadratics_of(features, x)
     arguments = simple_arguments(features, x, scene.vocabulary, MOST_ARGUMENTS)
@@ -214,16 +225,19 @@ def product_factors(scene: Scene) -> list[Atom]:
     sums = list(pairs_of([one, *columns, *quadratics], RATIOS if few else (1.0,)))
     factors = [_plain(c) for i, c in enumerate(columns) if i not in features.logarithms]
     factors += _plain_all(sums)
-    functions = list(functions_of(arguments, unary, fine=len(arguments) < 60))
+    functions = list(_until(stop, functions_of(arguments, unary, fine=len(arguments) < 60)))
     logarithms = [p for p in unary if p.name == "log"]
     factors += functions
-    factors += roots_of([*sums, *monomials_of(features, x, scene.vocabulary.named("exp"))], logarithms)
-    for atom in functions:
-        for sign in (1.0, -1.0):
-            term = atom.term + Sum((), (), sign)
-            factors.append(Atom(atom.value + sign, term, f"{atom.key}{sign:+.0f}", atom.depth, atom.cost + 1))
-    good = [f for f in factors if bool((f.value != 0).all()) and f.depth < scene.hidden_layers]
-    return _simplest(good)
+    sums += monomials_of(features, x, scene.vocabulary.named("exp"))
+    factors += _until(stop, roots_of(sums, logarithms))
+    factors += _until(stop, (_moved(atom, step) for atom in functions for step in (1.0, -1.0)))
+    shallow = (f for f in factors if f.depth < scene.hidden_layers)
+    return _simplest([f for f in _until(stop, shallow) if bool((f.value != 0).all())])
+
+
+def _moved(atom: Atom, step: float) -> Atom:
+    term = atom.term + Sum((), (), step)
+    return Atom(atom.value + step, term, f"{atom.key}{step:+.0f}", atom.depth, atom.cost + 1)
 
 
 def _products(
@@ -234,6 +248,7 @@ def _products(
     exponents: Sequence[Argument],
     factors: Sequence[Atom],
     values: Tensor,
+    stop: Callable[[], bool],
 ) -> Iterator[_Matched]:
     x, rows, features = scene.problem.x, len(target), scene.features
     logs = list(features.logarithm_inputs)
@@ -243,7 +258,9 @@ def _products(
     banks = [logs] if rows > 3 * len(logs) + 6 else [logs, []]
     for bank in banks:
         base = torch.cat([ones, x[bank]])
-        for found in match(logarithm, base, values, names, terms=3, most=2 * TAKEN):
+        for found in match(logarithm, base, values, names, terms=3, most=2 * TAKEN, stop=stop):
+            if stop():
+                return
             columns = torch.cat([base, values[list(found.support)]])
             solution = linear_fit(columns, logarithm)
             left = logarithm - solution @ columns

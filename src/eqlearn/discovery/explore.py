@@ -86,7 +86,7 @@ def explore(task: Round, scene: Scene, stop: Callable[[], bool] = never) -> Outc
     # What a dictionary can come close to, it does; only what is at rounding is meant.
     exact = [fit for fit in fits if fit.exact(rows) and (not task.quick or fit.loss < EXACT_SHARE)]
     # Beside an exact fit the others need no further work.
-    worth = [_trimmed(fit, scene.problem) for fit in exact] or fits
+    worth = [_trimmed(fit, scene.problem, stop) for fit in exact] or fits
     if task.quick and not exact:
         worth = [fit for fit in fits if fit.weights <= SMALL]
     best = _finalists(worth, rows, scene.finalists)
@@ -102,6 +102,8 @@ def _solve(
     stop: Callable[[], bool],
 ) -> tuple[list[Fit], dict[str, int]]:
     """Fits to the target from starts of one depth, and why some starts led to none."""
+    if stop():
+        return [], {"cut off by the clock": len(batch)}
     problem = scene.problem
     drawn, starts = zip(*batch, strict=True)
     # Only what a start names is there: the rest of the inputs belong to other banks.
@@ -122,8 +124,10 @@ def _solve(
     return fits, {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
 
 
-def _trimmed(fit: Fit, problem: Problem) -> Fit:
+def _trimmed(fit: Fit, problem: Problem, stop: Callable[[], bool]) -> Fit:
     """An exact fit without the weights that move nothing: all at once, if it stays exact."""
+    if stop():
+        return fit
     state = normal_equations(fit.population, fit.theta, problem)
     influence = fit.theta[0].abs() * state.curvature[0].diagonal().sqrt()
     keep = influence > 1e-7 * influence.max()
@@ -156,6 +160,8 @@ def _starts(
             start = layout(sketch.readout, scene.features.count, scene.vocabulary.identity)
             yield sketch.inversion, start
     for _ in range(task.members):
+        if stop():
+            return
         yield _drawn(task, scene, rng)
 
 
@@ -169,7 +175,7 @@ def _bank_starts(scene: Scene) -> Iterator[tuple[Inversion | None, Start]]:
 
 def _reduced_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterator[Sketch]:
     """What the other kinds of rounds make of the same target in fewer variables."""
-    state = reduced(scene) if scene.problem.y.shape[0] == 1 else None
+    state = reduced(scene, stop) if scene.problem.y.shape[0] == 1 else None
     if state is None:
         return
     smaller = reduced_scene(state, scene, 2**scene.hidden_layers if scene.features.products else 1)

@@ -38,7 +38,7 @@ class Finisher:
     training: Table
     validation: Table | None = None
     extrapolation: Table | None = None
-    stop: Callable[[], bool] = never  # no more snapping from then on
+    stop: Callable[[], bool] = never  # no more fitting and snapping from then on
 
     def network(self, fit: Fit) -> EQL:
         """The fitted network with its output in the user's units; its inputs are the scaled ones."""
@@ -87,13 +87,13 @@ class Finisher:
             round=number,
         )
 
-    def refit(self, candidate: Candidate, table: Table) -> Candidate:
-        """The candidate with its constants fitted to all rows, and its lengths in which to tell them all; its
-        held-out error stays what it was."""
+    def refit(self, candidate: Candidate, table: Table, stop: Callable[[], bool] = never) -> Candidate:
+        """The candidate with its constants fitted to all rows, as far as they come until `stop()`, and its
+        lengths in which to tell them all; its held-out error stays what it was."""
         equations, constants = [], []
         for k, equation in enumerate(candidate.equations):
             formula = Parametric(equation)
-            fit = formula.fit(table.X, table.y[:, k], table.weight)
+            fit = formula.fit(table.X, table.y[:, k], table.weight, stop=stop)
             if not math.isfinite(fit.error):
                 return replace(candidate, description_length=math.inf, prediction_length=math.inf)
             constants.append(_constants(fit))
@@ -142,7 +142,7 @@ class Finisher:
         table = Table(self.training.X, self.training.y[:, output], self.training.weight)
         for _ in range(6):
             formula = Parametric(equation)
-            fit = formula.fit(table.X, table.y, table.weight)
+            fit = formula.fit(table.X, table.y, table.weight, stop=self.stop)
             if not math.isfinite(fit.error):
                 return None
             loose = np.flatnonzero(np.isinf(fit.standard_errors))
@@ -156,7 +156,7 @@ class Finisher:
         snapped, fit = _snap(formula, fit, table, self.features.output, self.stop)
         final = formula.equation(snapped).simplified()
         again = Parametric(final)
-        refit = again.fit(table.X, table.y, table.weight)
+        refit = again.fit(table.X, table.y, table.weight, stop=self.stop)
         if refit.error > max(fit.error, EXACT_ERROR * self.features.output) * 1.001:
             return None
         return again.equation(list(refit.values)), _constants(refit)

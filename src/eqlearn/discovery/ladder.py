@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
 
 from eqlearn.core.primitives import lookup
 from eqlearn.discovery.features import Features
-from eqlearn.discovery.least_squares import Fit
+from eqlearn.discovery.least_squares import Fit, never
 from eqlearn.discovery.population import Population
 from eqlearn.discovery.starts import linear_start
 from eqlearn.discovery.table import Table
@@ -19,11 +19,14 @@ from eqlearn.discovery.table import Table
 _BEHIND, _RUNGS = 8.0, 8
 
 
-def linear_ladder(features: Features, table: Table, most: int) -> list[Fit]:
+def linear_ladder(features: Features, table: Table, most: int, stop: Callable[[], bool] = never) -> list[Fit]:
     """Least-squares sums of at most `most` columns and a constant, that may foretell best, shortest first.
 
     Forward selection goes past `most` (columns may matter only together), backward elimination comes back.
+    None if `stop()` holds.
     """
+    if stop():
+        return []
     columns = table.X.shape[1]
     root = np.ones(table.rows) if table.weight is None else np.sqrt(table.weight / table.weight.mean())
     x = features.tensor(table.X)[:columns].numpy().T * root[:, None]

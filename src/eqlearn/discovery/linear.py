@@ -50,6 +50,8 @@ def _twice_inverted(scene: Scene, stop: Callable[[], bool]) -> Iterator[Sketch]:
     if square is not None and times is not None:
         y = scene.problem.y[0]
         for bank in banks:
+            if stop():
+                return
             exact, g = _solved(scene, bank, y.sign() * y.abs() ** (1 / 3))
             if exact and g is not None:
                 squared = Sum(units=((Unit(square, (g,)), 1.0),))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from eqlearn.discovery.least_squares import never
 
 # Pairs are tried among the first so many atoms: the square of it is what memory holds.
 PAIRED = 1000
@@ -34,11 +36,18 @@ class Match:
 
 
 def match(
-    target: Tensor, base: Tensor, atoms: Tensor, keys: Sequence[object], *, terms: int, most: int
+    target: Tensor,
+    base: Tensor,
+    atoms: Tensor,
+    keys: Sequence[object],
+    *,
+    terms: int,
+    most: int,
+    stop: Callable[[], bool] = never,
 ) -> list[Match]:
     """Supports of up to `terms` atoms `(n, rows)` that come nearest to `target` `(rows,)` together with all
     of `base` `(k, rows)`; of those alike in `keys` only the best, and `most` of each size. Atoms are given
-    the simplest first."""
+    the simplest first. Once `stop()` holds, no more atoms are added."""
     rows = len(target)
     q = torch.linalg.qr(base.mT)[0]
     left = target - q @ (q.mT @ target)
@@ -67,9 +76,11 @@ def match(
         if room <= 2 * count or any(m.error < ROUNDING for m in found.values()):
             break
         parents = _best([m for m in found.values() if len(m.support) == count - 1], BEAM)
-        if count == 2:
+        if count == 2 and not stop():
             keep(_pairs(flat, left, alive))
         for parent in parents[: BEAM if count < 4 else BEAM // 4]:
+            if stop():
+                break
             keep(_extended(parent, flat, left))
     ranked = sorted(found.values(), key=lambda m: m.score(rows))
     # Many atoms come close to anything smooth; few with a constant yet to be fitted are the better start.

@@ -42,17 +42,21 @@ def rational_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterato
         if stop():
             return
         y, _ = scene.seen(inversion)
-        best = best_quotient(scene.problem.x, y, banks, row_scale)
+        best = best_quotient(scene.problem.x, y, banks, row_scale, stop)
         if best is not None:
             unit = Unit(division, (best.numerator, best.denominator))
             yield Sketch(inversion, Sum(units=((unit, 1.0),)))
 
 
 def best_quotient(
-    x: Tensor, y: Tensor, banks: Sequence[Sequence[int]], row_scale: Tensor | None = None
+    x: Tensor,
+    y: Tensor,
+    banks: Sequence[Sequence[int]],
+    row_scale: Tensor | None = None,
+    stop: Callable[[], bool] = never,
 ) -> Quotient | None:
     """Of polynomials in one bank over polynomials in another, smallest first: the first that is exact, else
-    the one of the smallest information criterion."""
+    the one of the smallest information criterion, of those tried before `stop()` holds."""
     rows = len(y)
     pairs = sorted(((p, q) for p in banks for q in banks), key=lambda pair: len(pair[0]) + len(pair[1]))
     best, lowest = None, float("inf")
@@ -60,6 +64,8 @@ def best_quotient(
         count = len(top) + len(bottom) + 2
         if count > 0.75 * rows:
             continue
+        if stop():
+            break
         found, exact = _quotient(x, y, top, bottom, row_scale)
         if found is None:
             continue

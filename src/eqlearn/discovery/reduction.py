@@ -7,7 +7,7 @@ problem is solved exactly, or not.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, combinations_with_replacement
 
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import inversions
-from eqlearn.discovery.least_squares import Problem, linear_fit
+from eqlearn.discovery.least_squares import Problem, linear_fit, never
 from eqlearn.discovery.scene import Scene, Sketch
 from eqlearn.discovery.sketch import Sum, Unit
 from eqlearn.discovery.structures import Vocabulary
@@ -54,8 +54,9 @@ class Reduction:
         return bool(self.factor.inputs)
 
 
-def reduced(scene: Scene) -> Reduction | None:
-    """The target with as few variables as its symmetries allow; none if it has no symmetry."""
+def reduced(scene: Scene, stop: Callable[[], bool] = never) -> Reduction | None:
+    """The target with as few variables as its symmetries allow; none if it has no symmetry, or if `stop()`
+    holds before all are found."""
     features, x = scene.features, scene.problem.x
     places = dict(zip(features.logarithms, features.logarithm_inputs, strict=True))
     columns = tuple(
@@ -66,6 +67,8 @@ def reduced(scene: Scene) -> Reduction | None:
     )  # fmt: skip
     state = Reduction(columns, scene.problem.y[0], Sum())
     for _ in range(2 * len(columns)):
+        if stop():
+            return None
         options = sorted(_options(state, scene.vocabulary), key=lambda pair: pair[0])
         if not options or options[0][0] > TOLERANCE:
             break

@@ -18,6 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from eqlearn.core.primitives import PrimitivesLike, parse_layers
 from eqlearn.discovery.archive import Archive
+from eqlearn.discovery.deadline import Deadline as Deadline
 from eqlearn.discovery.explore import Outcome, Round, explore
 from eqlearn.discovery.features import MOST, Features
 from eqlearn.discovery.finish import Finisher
@@ -113,16 +114,6 @@ class Found:
         return self.best.exact
 
 
-@dataclass(frozen=True)
-class Deadline:
-    """A stop condition by the clock that can be sent to another process."""
-
-    at: float
-
-    def __call__(self) -> bool:
-        return time.time() > self.at
-
-
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Small tensors are fastest on one thread, and sums in one order give the same digits everywhere."""
@@ -190,9 +181,7 @@ def discover(
     features = Features.of(table.X, table.y, logarithms="pow" in names_of, degree=degree, columns=columns)
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
-    # Reading formulas takes time too: rounds end a little before the budget, reading just before it.
-    deadline = Deadline(math.inf if seconds is None else began + 0.88 * seconds)
-    last = Deadline(math.inf if seconds is None else began + 0.96 * seconds)
+    deadline, last, end = _deadlines(began, seconds, table.rows)
     # Formulas are read and compared on so many rows that more would tell nothing new.
     shown = split_rows(training, 1 - READ_ROWS / training.rows, READ_ROWS + 1, seed)[0]
     finisher = Finisher(features, names, shown, validation, outside, last)
@@ -228,7 +217,7 @@ def discover(
     front = archive.front(last)
     best = rule(front)
     polished = {
-        id(c): finisher.refit(c, table)
+        id(c): finisher.refit(c, table, end)
         for c in front
         if c is best or (table.rows <= READ_ROWS and not last())
     }
@@ -237,6 +226,18 @@ def discover(
         rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
         ended=ended, variables=names, inputs=features.names(names),
     )  # fmt: skip
+
+
+def _deadlines(began: float, seconds: float | None, rows: int) -> tuple[Deadline, Deadline, Deadline]:
+    """When to end the rounds, the reading of formulas, and the search."""
+    if seconds is None:
+        return Deadline(math.inf), Deadline(math.inf), Deadline(math.inf)
+    # The last fit, to all rows of a long table, takes about as long as it took to prepare them.
+    prepared = min(time.time() - began, 0.2 * seconds) if rows > READ_ROWS else 0.0
+    last = seconds - max(0.04 * seconds, prepared)
+    ends = (min(0.88 * seconds, last), last, seconds)
+    rounds, reading, search = (Deadline(began + after) for after in ends)
+    return rounds, reading, search
 
 
 def _run(

@@ -13,6 +13,7 @@ from eqlearn.core.expressions import fitted, real_symbol
 from eqlearn.core.primitives import parse_set
 from eqlearn.data.series import SeriesTable
 from eqlearn.discovery.run import SCIENCE, Progress
+from eqlearn.report.constants_table import value_text
 from eqlearn.report.environment import environment
 from eqlearn.report.folder import REPORT, ROUNDS, RunFolder
 from eqlearn.report.journal import FileJournal
@@ -25,6 +26,8 @@ from eqlearn.systems.flow import LONG, FoundMotion, discover_dynamics
 from eqlearn.systems.hidden import discover_hidden
 from eqlearn.systems.recording import Recording
 from eqlearn.systems.shooting import Flow, Stretches, shoot
+
+PARAMETERS = "parameters.csv"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,8 @@ def search_dynamics(
         sample = Sample.of(*found.rows, np.zeros(len(found.rows[0]), dtype=bool))
         motion = _motion(found, data.recording)
         folder.write_results(record, sample, motion)
+        if plan.latents:
+            folder.write_text(PARAMETERS, parameters_csv(record))
         folder.write_text(REPORT, page(record, sample, None, motion))
         folder.log(f"ended: {found.found.ended}; chosen: {found.found.best}")
     return record
@@ -89,9 +94,52 @@ def _record(found: FoundMotion, data: SeriesTable, steps: Sequence[Step], plan: 
             "name": data.name, "rows": len(found.rows[0]), "rows_read": data.rows, "rows_dropped": 0,
             "fingerprint": data.fingerprint, "form": found.form, "dt": found.dt,
             "series": len(data.recording.series), "horizon": found.horizon,
+            **({"parameters": _parameters(found, data)} if plan.latents else {}),
         },
         settings=asdict(plan), environment=environment(),
     )  # fmt: skip
+
+
+def _parameters(found: FoundMotion, data: SeriesTable) -> list[dict[str, float | None]]:
+    """The hidden parameters of each series and their standard errors, as rows by name; a series at rest does
+    not tell them."""
+    names = found.found.variables[len(data.recording.names) :]
+    rows: list[dict[str, float | None]] = []
+    for key, values, errors in zip(data.ids, found.latents, found.latent_errors, strict=True):
+        rows.append({"id": key})
+        for name, value, error in zip(names, values, errors, strict=True):
+            known = bool(np.isfinite(error))
+            rows[-1] |= {
+                name: float(value) if known else None,
+                f"{name}_error": float(error) if known else None,
+            }
+    return rows
+
+
+def parameters_csv(record: Record) -> str:
+    """The hidden parameters of each series as a table, all digits kept."""
+    rows = record.data["parameters"]
+    lines = [",".join("" if v is None else f"{v!r}" for v in row.values()) for row in rows]
+    return "\n".join([",".join(rows[0]), *lines, ""])
+
+
+def parameters_text(record: Record, most: int = 10) -> str:
+    """The same for a terminal, its first rows."""
+    rows = record.data["parameters"]
+    names = record.inputs[len(record.targets) :]
+    lines = [f"{', '.join(names)} in each series:"]
+    for row in rows[:most]:
+        known = [_with_error(name, row[name], row[f"{name}_error"]) for name in names]
+        lines.append("   ".join([f"{row['id']:>8g}", *known]))
+    if len(rows) > most:
+        lines.append(f"     ... {len(rows) - most} more in {PARAMETERS}")
+    return "\n".join(lines)
+
+
+def _with_error(name: str, value: float | None, error: float | None) -> str:
+    if value is None or error is None:
+        return f"{name} not determined by its motion"
+    return f"{name} = {value_text(value, error)} ± {error:.2g}"
 
 
 def _motion(found: FoundMotion, recording: Recording) -> Motion:

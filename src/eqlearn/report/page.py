@@ -239,9 +239,9 @@ def _settings(record: Record) -> str:
     environment = {k: v for k, v in record.environment.items() if k != "packages"}
     packages = record.environment.get("packages")
     versions = packages if isinstance(packages, Mapping) else {}
-    return _table({**record.settings, **{f"data {k}": v for k, v in record.data.items()}}) + _table(
-        {**environment, **versions}
-    )
+    # What each series is like is a table of its own, `parameters.csv`.
+    data = {f"data {k}": v for k, v in record.data.items() if k != "parameters"}
+    return _table({**record.settings, **data}) + _table({**environment, **versions})
 
 
 def _table(values: Mapping[str, Any]) -> str:

@@ -160,6 +160,12 @@ class EQLCell(nn.Module):
         outputs = [e for network in self.equations for e in network.symbolic(inputs)]
         return sp.Matrix([s * e for s, e in zip(scales, outputs, strict=True)])
 
+    @property
+    def right_hand_side(self) -> RightHandSide:
+        """The equations without the step, as a module to read: `Equation.read_all(cell.right_hand_side, ...)`
+        gives f of `dy/dt = f(y, z)`, where the cell itself reads as the next states."""
+        return RightHandSide(self)
+
     def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
         """The whole step on SymPy expressions: a column with the next states."""
         z = list(x)[self.states :]
@@ -177,6 +183,31 @@ class EQLCell(nn.Module):
         ).to(self.scales)
         cell.networks = nn.ModuleList(singles)
         return cell.train(self.training)
+
+
+class RightHandSide(nn.Module):
+    """What the equations of a `cell` say, with its weights: rates of change, or the next states of a map."""
+
+    def __init__(self, cell: EQLCell) -> None:
+        super().__init__()
+        self.cell = cell
+
+    @property
+    def members(self) -> int | None:
+        return self.cell.members
+
+    def forward(
+        self, y: Float[Tensor, "*any states rows"], z: Float[Tensor, "*any latents rows"]
+    ) -> Float[Tensor, "*more states rows"]:
+        return self.cell.law(y, z)
+
+    def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
+        """The same on SymPy expressions, first the states, then the latents."""
+        return self.cell.law_symbolic(x)
+
+    def member(self, index: int) -> RightHandSide:
+        """One of the population (a copy)."""
+        return RightHandSide(self.cell.member(index))
 
 
 def _apart(seed: int | Sequence[int] | None, number: int, members: int | None) -> list[int] | None:

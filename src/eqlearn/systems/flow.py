@@ -13,13 +13,15 @@ import numpy as np
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.primitives import PrimitivesLike
-from eqlearn.discovery.run import SCIENCE, Deadline, Found, Journal, Progress, discover
+from eqlearn.discovery.plan import EXACT_FIRST
+from eqlearn.discovery.run import SCIENCE, Deadline, Found, Journal, Progress, Settings, discover
 from eqlearn.discovery.select import Candidate, pareto_front
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.systems.recording import Recording
 from eqlearn.systems.settle import Model, fitted_model, settle, snapped, without_spare_terms
 from eqlearn.systems.shooting import TOLERANCE, Stretches, simulate
 from eqlearn.systems.smoothing import FEWEST_TIMES, noise_level, smooth
+from eqlearn.systems.trajectories import Trajectories
 
 FORMS = ("ode", "map")
 # Steps of the simulations that choose among equations, and of those that see through noise.
@@ -30,6 +32,13 @@ FEW, MANY = 40, 120
 ROWS = 300
 # Longer formulas that fit to the noise may still hide a shorter law.
 SHORT_LAW = 16
+# What is linear in products of states is found at once; rates are never exact, so no exact law is sought
+# before it.
+SEARCHES = {
+    "products": Settings(sketches=("banks",)),
+    "one": Settings(sketches=()),
+    "all": Settings(sketches=("banks", *(kind for kind in EXACT_FIRST if kind != "linear"))),
+}
 # Equations beyond so many nodes are not simulated: they follow the rates' errors, not the motion.
 LONGEST = 60
 
@@ -42,7 +51,7 @@ class FoundMotion:
     their errors are of simulations over `horizon` steps from fitted starts, in units of the states' spread.
     `noise` is what the simulations leave over of each state, in its own units. `rows` are the tables that
     were searched: states, and their rates or next values. `latents` `(series, latents)` are the hidden
-    parameters of each series, where there are such.
+    parameters of each series, where there are such, and `latent_errors` their standard errors.
     """
 
     found: Found
@@ -54,6 +63,7 @@ class FoundMotion:
     rows: tuple[np.ndarray, np.ndarray] = field(repr=False)
     searches: tuple[Found, ...] = field(repr=False, default=())
     latents: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
+    latent_errors: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
 
     @property
     def equations(self) -> tuple[Equation, ...]:
@@ -99,8 +109,9 @@ def discover_dynamics(
 ) -> FoundMotion:
     """Finds the equations of motion of `series`: an ODE `dy/dt = f(y)`, or a map `y' = f(y)`.
 
-    **Main arguments:** `series`, as `Recording.of` takes them, with `dt` and `names`; `seconds` and
-    `restarts`, the budget of all states together and of each state; `seed`.
+    **Main arguments:** `series`, as `Recording.of` takes them, with `names` and the step of time `dt`, which
+    an ODE needs (its constants are in that unit) and a map does not; `seconds` and `restarts`, the budget of
+    all states together and of each state; `seed`.
 
     **Other arguments:** as for `discover`; `journal` gives the journal of the search of that name.
 
@@ -108,9 +119,7 @@ def discover_dynamics(
     hard as needed: what is linear in products of states first, then networks of one layer, then all. The
     equations are then chosen, rid of spare terms, refitted and snapped by simulating the motion itself.
     """
-    if form not in FORMS:
-        raise UnknownName(f"no `form` of dynamics named {form!r}; use 'ode' or 'map'")
-    recording = Recording.of(series, dt, names)
+    recording = recorded(series, form, dt, names)
     _check_long_enough(recording, form)
     began = time.time()
     end = math.inf if seconds is None else began + seconds
@@ -118,7 +127,7 @@ def discover_dynamics(
         "primitives": primitives, "penalty": penalty, "seed": seed, "n_jobs": n_jobs,
         "variables": recording.names,
     })  # fmt: skip
-    task.search("all", range(len(recording.names)), hidden_layers, end, restarts=1)
+    task.search("products", range(len(recording.names)), 1, end, restarts=1)
     model = task.choose(end)
     stages = [("one", 1, 0.45), ("all", hidden_layers, 0.75)] if hidden_layers > 1 else [("all", 1, 0.75)]
     for name, layers, until in stages:
@@ -128,6 +137,18 @@ def discover_dynamics(
         task.search(name, todo, layers, end if seconds is None else began + until * seconds, restarts)
         model = task.choose(end, model)
     return task.finish(model, end)
+
+
+def recorded(series: Any, form: str, dt: float | None, names: Sequence[str] | None) -> Recording:
+    """The recording of series whose equations are to be of this form: rates of change need a step of time."""
+    if form not in FORMS:
+        raise UnknownName(f"no `form` of dynamics named {form!r}; use 'ode' or 'map'")
+    if form == "ode" and dt is None and not isinstance(series, Trajectories):
+        raise InvalidArgument(
+            "`dt`, the step of time, is not given, and rates of change need it; give it (1.0 if rows are one "
+            "unit of time apart), or use `form` 'map'"
+        )
+    return Recording.of(series, dt, names)
 
 
 def _check_long_enough(recording: Recording, form: str) -> None:
@@ -175,7 +196,7 @@ class _Task:
                 restarts, share = 1, math.inf  # the least there is: every state must have an equation
             journal = None if self.journal is None else self.journal(f"{k}-{name}")
             self.found[k][name] = discover(
-                self.X, self.y[:, k], hidden_layers=layers, restarts=restarts,
+                self.X, self.y[:, k], hidden_layers=layers, restarts=restarts, settings=SEARCHES[name],
                 seconds=None if math.isinf(share) else max(share, 0.1),
                 progress=self._report(k, name), journal=journal, **self.options,
             )  # fmt: skip

@@ -13,10 +13,10 @@ import sympy as sp
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import fitted, real_symbol, replace_constants
-from eqlearn.core.snapping import snap_constant
+from eqlearn.core.snapping import snap_constant, trusted_bits
 from eqlearn.discovery.select import Candidate, Constant
 from eqlearn.errors import InvalidArgument
-from eqlearn.systems.flow import LONG, SHORT, FoundMotion, discover_dynamics, tables
+from eqlearn.systems.flow import LONG, SHORT, FoundMotion, discover_dynamics, recorded, tables
 from eqlearn.systems.recording import Recording
 from eqlearn.systems.settle import EXACT_MOTION
 from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, enough_substeps, shoot
@@ -43,14 +43,17 @@ def discover_hidden(
     The law is found in the series that moves most, then every constant is fitted to every series by itself.
     The constants that differ *are* the parameters, in their own units and with the sign that makes them
     positive, so that no gauge is left open. Other arguments are those of `discover_dynamics`;
-    `FoundMotion.latents` holds every series' parameters.
+    `FoundMotion.latents` holds every series' parameters, `FoundMotion.latent_errors` their standard errors.
     """
-    recording = Recording.of(series, dt, names)
+    recording = recorded(series, form, dt, names)
     if latents < 1 or len(recording.series) < FEWEST_SERIES:
         raise InvalidArgument(
             f"{latents} hidden parameter(s) in {len(recording.series)} series: give at least {FEWEST_SERIES} "
             "series, each with a parameter of its own, or no `latents`"
         )
+    taken = {"z", *(f"z{i + 1}" for i in range(latents))} & set(recording.names)
+    if taken:
+        raise InvalidArgument(f"a state is named {min(taken)}, as hidden parameters are; rename it")
     began = time.time()
     size = [
         float(((one - one.mean(axis=0)) / recording.spread).std(axis=0).sum()) for one in recording.series
@@ -60,7 +63,8 @@ def discover_hidden(
         [leader], form, dt=recording.dt, names=recording.names,
         seconds=None if seconds is None else 0.8 * seconds, **options,
     )  # fmt: skip
-    law = _Law.of(first.equations, recording, form, LONG if first.horizon > SHORT else SHORT)
+    steps = LONG if first.horizon > SHORT else SHORT
+    law = _Law.of(first.equations, recording, form, steps, first.found.best.training_error)
     chosen = law.hidden(latents)
     law = law.with_latents(chosen)
     return _found(law, first, recording, time.time() - began)
@@ -70,21 +74,25 @@ def discover_hidden(
 class _Law:
     """Equations with a constant before every term, and those constants in every series, with errors.
 
-    `varying` are the places of the constants that became parameters, `signs` how these are counted.
+    `varying` are the places of the constants that became parameters, `signs` how these are counted, and
+    `known` the standard errors of the constants that are the same everywhere.
     """
 
     equations: tuple[Equation, ...]
     recording: Recording
     form: str
     steps: int
-    shots: tuple[Shot, ...]
+    noise: float
+    shots: tuple[Shot, ...] = ()
     varying: tuple[int, ...] = ()
     signs: tuple[int, ...] = ()
+    known: tuple[float, ...] = ()
 
     @staticmethod
-    def of(equations: Sequence[Equation], recording: Recording, form: str, steps: int) -> _Law:
+    def of(equations: Sequence[Equation], recording: Recording, form: str, steps: int, noise: float) -> _Law:
         freed = tuple(Equation(_with_constants(e.expr), e.variables) for e in equations)
-        return _Law(freed, recording, form, steps, _shots(freed, recording, form, steps))
+        law = _Law(freed, recording, form, steps, noise)
+        return replace(law, shots=_shots(law))
 
     @property
     def values(self) -> np.ndarray:
@@ -98,7 +106,9 @@ class _Law:
     def hidden(self, latents: int) -> list[int]:
         """The places of the constants that differ between series, the surest first."""
         spread = self.values.std(axis=0)
-        sure = spread / np.median(self.errors, axis=0)
+        # By its own error each: a series that hardly moves may be far off and say nothing.
+        common = np.array([self._mean(i) for i in range(self.values.shape[1])])
+        sure = np.sqrt((((self.values - common) / self.errors) ** 2).mean(axis=0))
         size = np.abs(self.values).mean(axis=0)
         places = [int(i) for i in np.argsort(-sure) if sure[i] > SURE and spread[i] > FAINT * size[i]]
         if not places:
@@ -119,15 +129,24 @@ class _Law:
         fixed = np.zeros(self.values.shape[1], dtype=bool)
         fixed[shared] = True
         common = np.array([self._common(i) if fixed[i] else math.nan for i in range(len(fixed))])
-        shots = _shots(self.equations, self.recording, self.form, self.steps, fixed, common, self.values)
+        shots = _shots(self, fixed, common)
         signs = tuple(1 if np.median(self.values[:, p]) >= 0 else -1 for p in places)
-        return replace(self, shots=shots, varying=tuple(places), signs=signs)
+        known = tuple(self.common_errors.tolist())
+        return replace(self, shots=shots, varying=tuple(places), signs=signs, known=known)
+
+    @property
+    def common_errors(self) -> np.ndarray:
+        """Standard errors of the constants, if they are the same in all series."""
+        return np.asarray(1 / np.sqrt((1 / self.errors**2).sum(axis=0)))
+
+    def _mean(self, place: int) -> float:
+        weights = 1 / self.errors[:, place] ** 2
+        return float(weights @ self.values[:, place] / weights.sum())
 
     def _common(self, place: int) -> float:
-        weights = 1 / self.errors[:, place] ** 2
-        value = float(weights @ self.values[:, place] / weights.sum())
-        error = max(3 / math.sqrt(float(weights.sum())), 1e-5 * abs(value))
-        simple = snap_constant(value, error, max_cost=0.5 * math.log2(len(weights) * abs(value) / error + 2))
+        value = self._mean(place)
+        error = max(3 * float(self.common_errors[place]), 1e-5 * abs(value))
+        simple = snap_constant(value, error, max_cost=trusted_bits(value, error))
         return value if simple is None else float(simple)
 
 
@@ -142,24 +161,17 @@ def _with_constants(expr: sp.Expr) -> sp.Expr:
     return sp.Add(*terms)
 
 
-def _shots(
-    equations: Sequence[Equation],
-    recording: Recording,
-    form: str,
-    steps: int,
-    fixed: np.ndarray | None = None,
-    common: np.ndarray | None = None,
-    starts: np.ndarray | None = None,
-) -> tuple[Shot, ...]:
-    """Each series' own fit."""
-    flow, shots = Flow(equations), []
+def _shots(law: _Law, fixed: np.ndarray | None = None, common: np.ndarray | None = None) -> tuple[Shot, ...]:
+    """Each series' own fit, from where its last one ended; the `fixed` constants have the `common` values."""
+    flow, recording, shots = Flow(law.equations), law.recording, []
     for i, one in enumerate(recording.series):
         alone = Recording((one,), recording.dt, recording.names)
-        pieces = Stretches.of(alone, form, steps, PIECES, recording.spread)
-        constants = flow.start if starts is None else starts[i].copy()
+        pieces = Stretches.of(alone, law.form, law.steps, PIECES, recording.spread)
+        constants = (law.shots[i].constants if law.shots else flow.start).copy()
         if fixed is not None and common is not None:
             constants[fixed] = common[fixed]
-        substeps = enough_substeps(flow.equations([float(c) for c in constants]), pieces, 1e-5)
+        equations = flow.equations([float(c) for c in constants])
+        substeps = enough_substeps(equations, pieces, max(law.noise, 1e-5))
         shot = shoot(flow, pieces, constants, fixed=fixed, substeps=substeps, iterations=25)
         if not shot.finite:
             raise InvalidArgument(
@@ -176,8 +188,6 @@ def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) 
     wanted = law.varying
     parameters = law.values[:, list(wanted)] * np.array(law.signs)
     names = ("z",) if len(wanted) == 1 else tuple(f"z{i + 1}" for i in range(len(wanted)))
-    if set(names) & set(recording.names):
-        raise InvalidArgument(f"a state is named like a hidden parameter, {', '.join(names)}; rename it")
     variables = (*recording.names, *names)
     common = np.median(law.values, axis=0)
     numbers: list[Any] = [fitted(float(c)) for c in common]
@@ -197,7 +207,7 @@ def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) 
     best = Candidate(
         equations=equations, training_error=error, exact=error < EXACT_MOTION,
         description_length=float(np.log(np.maximum(errors, TOLERANCE)).sum()) * recording.times,
-        constants=tuple(tuple(Constant(c, math.nan) for c in e.constants) for e in equations),
+        constants=tuple(tuple(_known(c, common, law.known) for c in e.constants) for e in equations),
     )  # fmt: skip
     X, y = [], []
     for one, z in zip(recording.series, parameters, strict=True):
@@ -209,5 +219,12 @@ def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) 
     )
     return replace(
         first, found=found, noise=tuple(float(n) for n in errors * recording.spread), latents=parameters,
+        latent_errors=np.stack([shot.standard_errors[list(wanted)] for shot in law.shots]),
         rows=(np.concatenate(X), np.concatenate(y)),
     )  # fmt: skip
+
+
+def _known(value: float, common: np.ndarray, errors: Sequence[float]) -> Constant:
+    """A constant of a finished formula with the error of the fitted constant it is, up to its sign."""
+    same = [e for c, e in zip(common, errors, strict=True) if math.isclose(abs(c), abs(value))]
+    return Constant(value, same[0] if same else math.nan)

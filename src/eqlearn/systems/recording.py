@@ -25,11 +25,16 @@ class Recording:
     @staticmethod
     def of(series: Any, dt: float | None = None, names: Sequence[str] | None = None) -> Recording:
         """From `Trajectories`, or from arrays: one `(time, states)`, one `(series, time, states)`, or a list
-        of `(time, states)` of any lengths; states are named x0, x1, ... unless told.
+        of `(time, states)` of any lengths; states are named x0, x1, ... unless told. Without `dt` times are
+        counted: 0, 1, 2, ...
 
         **Raises:** an error of one sentence for what can't be a motion.
         """
         if isinstance(series, Trajectories):
+            if dt is not None and not math.isclose(dt, series.dt):
+                raise InvalidArgument(
+                    f"`dt` is {dt}, but the trajectories have steps of {series.dt}; leave it out"
+                )
             return Recording(tuple(series.states.numpy()), series.dt, series.names)
         if isinstance(series, np.ndarray) and series.ndim == 2:
             series = [series]

@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.snapping import number_cost, snap_constant
+from eqlearn.core.snapping import number_cost, snap_constant, trusted_bits
 from eqlearn.discovery.least_squares import never
 from eqlearn.discovery.select import Candidate, Constant, constant_cost, description_length
 from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, enough_substeps, shoot
@@ -57,9 +57,11 @@ class Model:
 
     @property
     def weight(self) -> float:
-        """How much a residual tells that the one before it did not: little where the misfit is systematic."""
-        correlation = min(max(self.shot.correlation, 0.0), 0.99)
-        return (1 - correlation) / (1 + correlation)
+        """How much a residual tells that the one before it did not: little where the misfit is systematic,
+        but each piece of motion tells as much as one residual."""
+        correlation = min(max(self.shot.correlation, 0.0), 1.0)
+        pieces = len(self.stretches.values)
+        return max((1 - correlation) / (1 + correlation), pieces / max(self.stretches.rows, pieces))
 
     @property
     def constants(self) -> tuple[tuple[Constant, ...], ...]:
@@ -85,20 +87,21 @@ def fitted_model(
 ) -> Model:
     """Equations with their constants fitted through the motion; `before` lends its pieces' starts."""
     flow = Flow(equations)
-    noise = 1.0 if before is None else before.error
     same = before is not None and before.shot.starts.shape == stretches.values[:, 0].shape
     starts = before.shot.starts if before is not None and same else None
-    substeps = enough_substeps(equations, stretches, noise)
+    # Coarse steps show what is far off; what comes close is integrated as finely as it deserves.
+    substeps = enough_substeps(equations, stretches, 1.0)
     shot = shoot(flow, stretches, starts=starts, substeps=substeps, iterations=iterations)
-    model = Model(flow, shot, stretches)
-    if shot.finite:
+    while shot.finite:
+        model = Model(flow, shot, stretches)
         finer = enough_substeps(model.equations, stretches, float(shot.errors.min()))
-        if finer > substeps:
-            shot = shoot(
-                flow, stretches, shot.constants, starts=shot.starts, substeps=finer, iterations=iterations
-            )
-            model = Model(flow, shot, stretches)
-    return model
+        if finer <= substeps:
+            break
+        substeps = finer
+        shot = shoot(
+            flow, stretches, shot.constants, starts=shot.starts, substeps=substeps, iterations=iterations
+        )
+    return Model(flow, shot, stretches)
 
 
 def settle(
@@ -116,11 +119,18 @@ def settle(
         before = model
         for k, front in enumerate(fronts):
             for equation in front:
-                if not stop() and _skeleton(equation) != _skeleton(model.equations[k]):
+                if not stop() and _may_gain(model, k, equation):
                     model = _better(model, k, equation)
         if model is before:
             break
     return without_spare_terms(model)
+
+
+def _may_gain(model: Model, state: int, equation: Equation) -> bool:
+    """Whether another equation of a state is one, and not longer where all simulations are exact already."""
+    mine = model.equations[state]
+    exact = bool((model.shot.errors <= TOLERANCE).all())
+    return _skeleton(equation) != _skeleton(mine) and not (exact and equation.complexity >= mine.complexity)
 
 
 def _skeleton(equation: Equation) -> Equation:
@@ -168,7 +178,8 @@ def snapped(model: Model) -> Model:
         value, error = float(shot.constants[i]), float(shot.standard_errors[i])
         price = constant_cost(value, error, stretches.rows)
         # Beside the noise, the integrator moves a constant a little.
-        simple = snap_constant(value, max(3 * error, 1e-5 * abs(value)), max_cost=price / math.log(2))
+        width = max(3 * error, 1e-5 * abs(value))
+        simple = snap_constant(value, width, max_cost=trusted_bits(value, width))
         if simple is None or not math.isfinite(error):
             continue
         start, hold = shot.constants.copy(), fixed.copy()
