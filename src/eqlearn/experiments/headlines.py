@@ -51,9 +51,9 @@ def _of(ledger: Mapping[str, Any], functions: Iterable[str]) -> Trials:
 def _mnist(ledgers: Ledgers) -> Iterator[Row]:
     if (ledger := ledgers.get("mnist/modern-half")) is not None:
         trials = list(ledger["trials"].values())
-        yield "MNIST: rounded sums right, test digits", *_mean(trials, "accuracy", 100, ".1f", " %")
-        yield "MNIST: mean absolute error, test digits", *_mean(trials, "mean_absolute_error", 1, ".3f", "")
-        yield "MNIST: correlation of latent and digit", *_mean(trials, "correlation", 1, ".4f", "")
+        yield "MNIST: rounded sums right, test digits", *_mean(trials, "accuracy", 100.0, ".1f", " %")
+        yield "MNIST: mean absolute error, test digits", *_mean(trials, "mean_absolute_error", 1.0, ".3f", "")
+        yield "MNIST: correlation of latent and digit", *_mean(trials, "correlation", 1.0, ".4f", "")
         right = sum(bool(t["right_form"]) for t in trials)
         yield "MNIST: seeds whose equation is the sum", "2 of the 3 trials shown", f"{right} of {len(trials)}"
     for network, label in {"eql": "EQL", "relu": "ReLU network"}.items():

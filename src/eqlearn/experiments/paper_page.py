@@ -58,9 +58,12 @@ rates, these columns count as they did (terms below 2 % of the range dropped, co
 
 RATES_DIFFER = """\
 Ours differ from the paper's because a seed is not one start: exact linear algebra comes first, then many
-small networks, and what is left is refitted in double precision. Where the two recipes differ from the
-paper's rates, its text leaves a choice open (first weights, number of rows, threshold for freezing), and
-here each seed has data of its own."""
+small networks, and what is left is refitted in double precision. The paper's recipe, followed to the letter
+(2,000 steps at a rate of 0.01 before weights are frozen), mostly ends at approximations such as
+`2.53*sin(0.405*x)` for `x`, which the penalty likes for their small weights; the released code trains for
+12,000 steps before freezing, the first of them at a rate of 0.1, and it is this recipe whose rates resemble
+those printed. What is left between them may be the data (here each seed has its own) and the eye that
+counted."""
 
 CONDITIONS_TELL = """\
 The paper says that 10 % of noise still let it find the right equations, and that `(x+y*z)**3` was found

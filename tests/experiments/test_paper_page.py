@@ -1,0 +1,99 @@
+"""The paper on one page: made from ledgers alone, and the committed page is what they say."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from eqlearn.experiments.headlines import headlines
+from eqlearn.experiments.paper_page import paper_page, read_ledgers
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.fixture
+def results(tmp_path):
+    """A copy of the committed results that a test may change."""
+    return Path(shutil.copytree(RESULTS, tmp_path / "results"))
+
+
+def change(path, edit):
+    ledger = json.loads(path.read_text(encoding="utf-8"))
+    edit(ledger["trials"])
+    path.write_text(json.dumps(ledger), encoding="utf-8")
+
+
+def test_the_committed_page_is_what_the_committed_files_say():
+    assert (RESULTS / "README.md").read_text(encoding="utf-8") == paper_page(RESULTS)
+
+
+def test_every_file_of_results_is_named_on_the_page():
+    page = paper_page(RESULTS)
+
+    assert all(f"]({name}.json)" in page for name in read_ledgers(RESULTS))
+
+
+@pytest.mark.parametrize(
+    ("file", "edit", "row"),
+    [
+        ("benchmark/modern-half.json", {"tier": "wrong"}, "right equation, ten functions, L0.5"),
+        ("kinematics/modern-half.json", {"right": False}, "kinematics: seeds with the right equations"),
+        ("mnist/modern-half.json", {"right_form": False}, "MNIST: seeds whose equation is the sum"),
+    ],
+)
+def test_a_trial_that_fails_changes_the_page(results, file, edit, row):
+    def told():
+        return next(line for line in headlines(read_ledgers(results)).splitlines() if row in line)
+
+    before = told()
+    change(results / file, lambda trials: next(iter(trials.values())).update(edit))
+
+    successes = [int(re.search(r"\*\*(\d+)(/| of )", line)[1]) for line in (before, told())]
+    assert successes[1] == successes[0] - 1
+    assert paper_page(results) != (RESULTS / "README.md").read_text(encoding="utf-8")
+
+
+def test_an_error_of_one_trial_moves_the_mean_on_the_page(results):
+    def worse(trials):
+        next(iter(trials.values()))["test"]["mean_absolute_error"] += 0.5
+
+    old = headlines(read_ledgers(results))
+    change(results / "mnist/modern-half.json", worse)
+
+    assert headlines(read_ledgers(results)) != old
+
+
+def test_what_was_not_run_has_no_row(results):
+    shutil.rmtree(results / "mnist")
+
+    page = paper_page(results)
+
+    assert "MNIST" not in page
+    assert "## Kinematics" in page
+
+
+def test_a_picture_that_is_not_there_is_not_shown(results):
+    (results / "kinematics/modern-half.png").unlink()
+
+    assert "(kinematics/modern-half.png)" not in paper_page(results)
+    assert "(oscillator/modern-half.png)" in paper_page(results)
+
+
+def test_a_model_beside_the_results_is_no_ledger(results):
+    folder = results / "mnist/models/some"
+    folder.mkdir(parents=True)
+    (folder / "notes.json").write_text("{}", encoding="utf-8")
+
+    assert paper_page(results) == paper_page(RESULTS)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"trials": '])
+def test_a_file_that_is_no_ledger_is_named(results, text):
+    from eqlearn.errors import InvalidFile
+
+    (results / "benchmark/broken.json").write_text(text, encoding="utf-8")
+
+    with pytest.raises(InvalidFile, match=r"broken\.json"):
+        paper_page(results)
