@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PEERS := .venv-peers
 
-.PHONY: demo test test-slow docs peers format clean
+.PHONY: demo test coverage test-slow docs peers format clean
 
 demo: $(INSTALLED)  ## find a law of nature in data that ship with the package
 	@$(BIN)/eqlearn fit
@@ -14,6 +14,9 @@ test: $(INSTALLED)  ## format, lint, types, all quick tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+coverage: $(INSTALLED)  ## the quick tests, and which lines they reach (half as long again)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term
 
 test-slow: $(INSTALLED)  ## the long checks
