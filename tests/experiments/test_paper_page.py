@@ -74,6 +74,17 @@ def test_what_was_not_run_has_no_row(results):
     assert "## Kinematics" in page
 
 
+def test_what_was_not_run_is_said(results):
+    def missing():
+        return next((line for line in paper_page(results).splitlines() if "Not run yet" in line), "")
+
+    assert "`oscillator/modern-half`" not in missing()
+
+    (results / "oscillator/modern-half.json").unlink()
+
+    assert "`oscillator/modern-half`" in missing()
+
+
 def test_a_picture_that_is_not_there_is_not_shown(results):
     (results / "kinematics/modern-half.png").unlink()
 

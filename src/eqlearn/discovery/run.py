@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from eqlearn.core.primitives import PrimitivesLike, parse_layers
 from eqlearn.discovery.archive import Archive
-from eqlearn.discovery.deadline import Deadline as Deadline
+from eqlearn.discovery.deadline import Deadline
 from eqlearn.discovery.explore import Outcome, Round, explore
 from eqlearn.discovery.features import MOST, Features
 from eqlearn.discovery.finish import Finisher

@@ -39,6 +39,15 @@ MNIST = {
     "modern-half-digits": "The sum of two digits, 8 x 8 pixels (a quick look)",
 }
 SYSTEMS = {"kinematics": "Kinematics", "oscillator": "Harmonic oscillator"}
+# What the page needs to be whole.
+WHOLE = (
+    *(f"benchmark/{preset}-{penalty}" for preset in PRESETS for penalty in PENALTIES),
+    *CONDITIONS,
+    "timing/timing",
+    *(f"mnist/{name}" for name in ("modern-half", "modern-l0", "modern-half-axb")),
+    *(f"mnist/modern-half-below-15{network}" for network in ("", "-relu")),
+    *(f"{system}/modern-{penalty}" for system in SYSTEMS for penalty in PENALTIES),
+)
 
 
 INTRODUCTION = """\
@@ -95,6 +104,7 @@ def paper_page(folder: Path) -> str:
         INTRODUCTION,
         "## In short",
         headlines(ledgers),
+        *_missing(ledgers),
         *_regulariser(shown),
         *_benchmark(ledgers, shown),
         *_times(ledgers),
@@ -105,6 +115,11 @@ def paper_page(folder: Path) -> str:
         _files(ledgers),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _missing(ledgers: Ledgers) -> list[str]:
+    absent = [f"`{name}`" for name in dict.fromkeys(WHOLE) if name not in ledgers]
+    return [f"**Not run yet**, and so not on this page: {', '.join(absent)}."] if absent else []
 
 
 def _picture(name: str, says: str, shown: set[str]) -> list[str]:

@@ -13,8 +13,9 @@ import numpy as np
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.primitives import PrimitivesLike
+from eqlearn.discovery.deadline import Deadline
 from eqlearn.discovery.plan import EXACT_FIRST
-from eqlearn.discovery.run import SCIENCE, Deadline, Found, Journal, Progress, Settings, discover
+from eqlearn.discovery.run import SCIENCE, Found, Journal, Progress, Settings, discover
 from eqlearn.discovery.select import Candidate, pareto_front
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.systems.recording import Recording
