@@ -16,7 +16,7 @@ from eqlearn import EQL, EQLRegressor, Phase, eliminate, train
 from eqlearn.discovery.select import Candidate
 from eqlearn.experiments.benchmark import TARGETS
 from eqlearn.experiments.regulariser import draw_regulariser
-from eqlearn.figures import DATA, GREY, INK, Picture, draw
+from eqlearn.views.figures import DATA, GREY, INK, Picture, draw
 
 ROOT = Path(__file__).parent.parent
 PAPER_RATES = {target.name: target.paper for target in TARGETS if target.paper is not None}

@@ -240,6 +240,22 @@ def test_every_selection_rule_picks_from_the_front(rule):
     assert model.found_.best in model.found_.front
 
 
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"seconds": "60"}, WrongType, "`seconds` must be a number or None, got '60'"),
+        ({"hidden_layers": 1.5}, WrongType, "`hidden_layers` must be a number"),
+        ({"random_state": -1}, InvalidArgument, "`random_state` must not be negative"),
+        ({"select": lambda front: None}, InvalidArgument, "`select` must give one of the candidates"),
+    ],
+)
+def test_a_parameter_of_the_wrong_kind_is_named(options, error, words):
+    X = table(rows=20)
+
+    with pytest.raises(error, match=words):
+        EQLRegressor(restarts=1).set_params(**options).fit(X, X[:, 0])
+
+
 def test_a_function_may_choose(fitted):
     X = table()
 

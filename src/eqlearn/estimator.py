@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 import joblib
@@ -19,20 +18,22 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.primitives import PrimitivesLike, format_set, parse_layers
+from eqlearn.discovery.constants import noise_of
+from eqlearn.discovery.journal import Memory
 from eqlearn.discovery.run import SCIENCE, Found, Settings, discover
 from eqlearn.discovery.select import Candidate, Rule
-from eqlearn.discovery.table import Table, read_table
+from eqlearn.discovery.table import Table, arrange, read_table, some_rows
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
-from eqlearn.frames import constants_frame, front_frame
-from eqlearn.memory import Memory
-from eqlearn.rows import arrange
 from eqlearn.training.presets import PRESETS, Preset
+from eqlearn.views.frames import constants_frame, front_frame
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # So many rows are kept for drawing; all rows serve the fit.
 _DRAWN_ROWS = 2000
+# Parameters that are numbers, if they are given; the search says which numbers will do.
+_NUMBERS = {"hidden_layers": Integral, "seconds": Real, "restarts": Integral, "n_jobs": Integral}
 
 
 class EQLRegressor(RegressorMixin, BaseEstimator):
@@ -102,6 +103,10 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         """
         if self.multi_output not in ("shared", "separate"):
             raise UnknownName(f"`multi_output` must be 'shared' or 'separate', got {self.multi_output!r}")
+        for name, kind in _NUMBERS.items():
+            value = getattr(self, name)
+            if not (value is None or isinstance(value, kind)):
+                raise WrongType(f"`{name}` must be a number or None, got {value!r}")
         _refuse_namesakes(X)
         names = _target_names(y)
         X, y = validate_data(
@@ -149,7 +154,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
             return self._train(preset, data, far, seed, variables)
         display: Any = nullcontext()
         if self.verbose:
-            from eqlearn.progress import show_progress
+            from eqlearn.views.progress import show_progress
 
             display = show_progress(self._share(), ", ".join(self.target_names_))
         with display as progress:
@@ -174,7 +179,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         seed: int,
         variables: list[str] | None,
     ) -> Found:
-        from eqlearn.gradient_search import search_by_gradient
+        from eqlearn.discovery.gradient import search_by_gradient
 
         for name in ("seconds", "warm_start"):
             if getattr(self, name):
@@ -229,12 +234,9 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
             self.constants_ = self.constants_.drop(columns="output")
         self.n_trials_ = sum(found.restarts for found in founds)
         self.failures_ = dict(sum((Counter(found.failures) for found in founds), Counter()))
-        noise = [_noise(equation, data, k) for k, equation in enumerate(equations)]
+        noise = [noise_of(e, data.X, data.y[:, k], data.weight) for k, e in enumerate(equations)]
         self.noise_ = noise[0] if self._flat else np.array(noise)
-        rows = np.arange(data.rows)
-        if data.rows > _DRAWN_ROWS:
-            rows = np.sort(np.random.default_rng(0).choice(data.rows, _DRAWN_ROWS, replace=False))
-        self._drawn = data.take(rows)
+        self._drawn = data.take(some_rows(data.rows, _DRAWN_ROWS))
 
     def _founds(self) -> tuple[Found, ...]:
         check_is_fitted(self)
@@ -283,7 +285,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         Predictions are of the training data (2,000 rows at most) unless `X` and `y` are given; with several
         targets, of the one at place `output`.
         """
-        from eqlearn.figures import Picture, draw, new_figure
+        from eqlearn.views.figures import Picture, draw, new_figure
 
         founds = self._founds()
         if (X is None) != (y is None):
@@ -314,6 +316,8 @@ def _seed(random_state: Any) -> int:
     if random_state is None:
         return int(np.random.default_rng().integers(2**31 - 1))
     if isinstance(random_state, Integral):
+        if random_state < 0:
+            raise InvalidArgument(f"`random_state` must not be negative, got {random_state}")
         return int(random_state)
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
@@ -350,10 +354,3 @@ def _target_names(y: Any) -> list[str]:
         return [str(name) for name in y.columns]
     name = getattr(y, "name", None)
     return [str(name)] if name is not None and np.ndim(y) == 1 else []
-
-
-def _noise(equation: Equation, data: Table, output: int) -> float:
-    """The standard deviation of what an equation leaves over, its constants' freedom discounted."""
-    left = data.y[:, output] - equation(data.X)
-    weight = np.ones(data.rows) if data.weight is None else data.weight / data.weight.mean()
-    return math.sqrt(float(left**2 @ weight) / max(1, data.rows - len(equation.constants)))

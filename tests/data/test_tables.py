@@ -120,6 +120,14 @@ def test_text_in_a_column_that_is_not_used_does_no_harm(write):
     assert read_measurements(path, ["y"], ignore=["name"]).X.shape == (6, 1)
 
 
+def test_a_first_column_without_a_name_holds_row_labels(write):
+    assert read_measurements(write(FRAME.to_csv(index=True)), ["y"]).inputs == ("a", "b")
+
+
+def test_fewer_rows_are_enough_where_nothing_is_fitted(write):
+    assert len(read_measurements(write("a,y\n1,1\n"), ["y"], fewest_rows=1).X) == 1
+
+
 def test_several_targets_stand_side_by_side(write):
     assert read_measurements(write(FRAME.to_csv(index=False)), ["b", "y"]).y.shape == (6, 2)
 
@@ -137,18 +145,18 @@ def test_several_targets_stand_side_by_side(write):
         ("a\x1b[2J,y\n1,2\n", InvalidFile, ["control character", "rename it"]),
         ("\u202ea,y\n1,2\n", InvalidFile, ["control character"]),
         ("1,2\n3,4\n5,6\n", InvalidFile, ["first line", "must name the columns"]),
-        ("a,y\n" + "1,2\n" * 5 + "oops,3\n", InvalidFile, ["line 7", "'a'", "'oops'", "`ignore`"]),
+        ("a,y\n" + "1,2\n" * 5 + "oops,3\n", InvalidFile, ["line 7", "'a'", "'oops'", "leave the column"]),
         ("a,y\n\n" + "1,2\n" * 5 + "\n3,1_000\n", InvalidFile, ["line 9", "'y'", "'1_000'"]),
         ('a,"y\nz",t\n' + "1,2,3\n" * 5 + "3,4,x\n", UnknownName, ["no column 'y'"]),
         (
             "a,y\n1,2\n,3\n4,inf\n5,6\n7,8\n",
             NotFinite,
-            ["2 missing", "2 row(s)", "'a': 1, 'y': 1", "drop_missing"],
+            ["2 missing", "2 row(s)", "'a': 1, 'y': 1", "`--drop-missing`"],
         ),
         ("a,y\n1,2,3\n4,5,6\n", InvalidFile, ["line 2", "3 fields for 2"]),
-        ("a,y\n1,2\n4,5,6\n", InvalidFile, ["row 2", "3 fields for 2"]),
+        ("a,y\n1,2\n\n4,5,6\n", InvalidFile, ["line 4", "3 fields for 2"]),
         ('a,y\n1,"2\n', InvalidFile, ["not a regular table"]),
-        ("a,y\n" + "1,1\n2,2\n" * 3, InvalidArgument, ["'a' equals the target 'y'", "`ignore`"]),
+        ("a,y\n" + "1,1\n2,2\n" * 3, InvalidArgument, ["'a' equals the target 'y'", "`--ignore`"]),
         ("y\n" + "1\n" * 6, InvalidArgument, ["no column left"]),
         (b"a,y\n1,2\nk\xe9k,3\n", InvalidFile, ["not UTF-8", "0xe9", "iconv"]),
         ("a,y\n1,2\n".encode("utf-16"), InvalidFile, ["UTF-16", "iconv"]),
@@ -189,7 +197,7 @@ def test_a_folder_is_no_file(tmp_path):
         ({"target": ["y"], "inputs": ["a", "y"]}, "is the target"),
         ({"target": ["y"], "inputs": ["a", "a"]}, "twice"),
         ({"target": ["y", "y"]}, "twice"),
-        ({"target": ["y"], "ignore": ["y"]}, "both wanted and in `ignore`"),
+        ({"target": ["y"], "ignore": ["y"]}, "both wanted and in `--ignore`"),
         ({"target": ["y"], "ignore": ["c"]}, "no column 'c'"),
     ],
 )

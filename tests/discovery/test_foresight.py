@@ -13,7 +13,7 @@ from eqlearn.discovery.foresight import leave_one_out, structure_cost
 
 def fitted(text, X, y, variables=("x",), weight=None):
     formula = Parametric(Equation.parse(text, variables))
-    return formula.equation(list(formula.fit(X, y, weight).values))
+    return formula.with_constants(list(formula.fit(X, y, weight).values))
 
 
 def left_out(text, X, y, weight=None):

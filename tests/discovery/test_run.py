@@ -239,6 +239,17 @@ def test_rows_of_no_weight_are_not_seen():
     assert found.best.equation.matches("x**2", box=(-1, 1))
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [({"select": "extrapolation"}, "give `extrapolation`"), ({"n_jobs": 0}, "`n_jobs` must be")],
+)
+def test_a_wish_that_cannot_be_met_is_refused(options, words):
+    X = np.arange(10.0)[:, None]
+
+    with pytest.raises(errors.InvalidArgument, match=words):
+        discover(X, X[:, 0] ** 2, **options)
+
+
 def test_extrapolation_is_measured_and_not_used():
     X, y = sample("x**2", ("x",))
     outside = sample("x**2", ("x",), low=-3, high=3)

@@ -13,13 +13,18 @@ from eqlearn.errors import InvalidArgument, InvalidFile, UnknownName
 from eqlearn.report.constants_table import constants_table, value_text
 from eqlearn.report.predictions import write_predictions
 from eqlearn.report.summary import equations_text, summary
-from eqlearn.report.verdict import checks, percent, verdict
+from eqlearn.report.verdict import checks, counted, percent, verdict
 
 
 def with_best(**changes):
     record = make_record()
     best = replace(record.best, **changes)
     return replace(record, front=(*record.front[:2], best, record.front[3]))
+
+
+def constant_target():
+    record = make_record(pick=0)
+    return replace(record, front=(replace(record.front[0], exact=True), *record.front[1:]))
 
 
 @pytest.mark.parametrize(
@@ -38,10 +43,16 @@ def with_best(**changes):
         (make_record(pick=0), "No law was found: no equation describes y better than a constant"),
         (replace(make_record(pick=0), ended="out of time"), "The time was too short"),
         (make_record(targets=("u", "v")), "the spread of u and v"),
+        (make_record(targets=("u", "v")), "these"),
+        (constant_target(), "There is nothing to explain: y did not vary"),
     ],
 )
 def test_the_verdict_says_plainly_what_was_found(record, words):
     assert words in verdict(record)
+
+
+def test_one_thing_is_singular():
+    assert [counted(n, "node") for n in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]
 
 
 def test_rows_not_seen_are_mentioned_when_there_were_any():

@@ -141,6 +141,29 @@ def test_a_step_without_a_pair_below_the_bound_teaches_nothing():
     assert all(float(p.grad.abs().sum()) == 0 for p in model.encoder.parameters() if p.grad is not None)
 
 
+class Always(ImageArithmetic):
+    """A system that says the same number for every pair."""
+
+    def __init__(self, number):
+        super().__init__(ImageEncoder(8, channels=(2,), kernel=3, dense=(4,)), EQL(2, 1, seed=0))
+        self.number = number
+
+    def combine(self, first, second):
+        return torch.full((len(first),), self.number)
+
+
+@pytest.mark.parametrize(("said", "cost"), [(0.5, 0.25), (1.0, 1.0), (-7.0, 13.0)])
+def test_a_large_error_counts_by_its_size_where_huber_says_so(said, cost):
+    zeros = PairLoss(IMAGES, torch.zeros_like(LABELS_), Operation("a+b"), batch=20, pairs=50, huber=1.0)
+
+    assert float(zeros(Always(said), PHASE)) == pytest.approx(cost)
+
+
+def test_a_huber_that_is_not_positive_is_refused():
+    with pytest.raises(InvalidArgument, match="`huber` must be positive"):
+        loss(huber=0.0)
+
+
 def test_a_formula_that_can_not_be_read_is_named():
     with pytest.raises(InvalidExpression, match=r"`formula` 'a\+' can't be read"):
         Operation("a+").table()

@@ -9,8 +9,8 @@ from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import real_symbol
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.systems.cells import STEPPERS, CellShape, EQLCell
-from eqlearn.systems.recurrent_twin import ReLUCell
 from eqlearn.systems.rollout import rollout
+from eqlearn.systems.twins import ReLUCell
 
 SMALL = CellShape(primitives="id square mul", hidden_layers=1, bias=True, skip=True)
 

@@ -4,7 +4,8 @@ from moving import lorenz, lotka_volterra, series_of
 
 from eqlearn.core.equation import Equation
 from eqlearn.systems.recording import Recording
-from eqlearn.systems.shooting import Flow, Stretches, enough_substeps, shoot, simulate
+from eqlearn.systems.shooting import Flow, Stretches, shoot
+from eqlearn.systems.simulation import enough_substeps, simulate
 
 PREY = ("-0.4*u*v + 1.1*u", "0.1*u*v - 0.4*v")
 WIND = ("-10.0*x + 10.0*y", "-1.0*x*z + 28.0*x - 1.0*y", "1.0*x*y - 2.6666666666666665*z")

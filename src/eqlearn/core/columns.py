@@ -9,19 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from eqlearn.core.expressions import did_you_mean
+from eqlearn.core.names import did_you_mean
 from eqlearn.errors import InvalidArgument, WrongType
 
 Columns = list[NDArray[np.float64]]
-
-
-def checked_names(variables: Sequence[str]) -> tuple[str, ...]:
-    """The variables as a tuple of distinct, non-empty names."""
-    if isinstance(variables, str) or not all(isinstance(v, str) for v in variables):
-        raise WrongType(f"`variables` must be a sequence of names such as ['x', 'y'], got {variables!r}")
-    if len(set(variables)) < len(variables) or "" in variables:
-        raise InvalidArgument(f"`variables` must be distinct and not empty, got {list(variables)!r}")
-    return tuple(variables)
 
 
 def columns_of(X: Any, variables: Sequence[str]) -> tuple[Columns, int]:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import nn
 
 from eqlearn.core import export
-from eqlearn.core.columns import checked_names, columns_of, target_of
+from eqlearn.core.columns import columns_of, target_of
 from eqlearn.core.expressions import (
     canonical,
     complexity,
@@ -28,6 +28,7 @@ from eqlearn.core.expressions import (
     real_symbol,
     replace_constants,
 )
+from eqlearn.core.names import checked_names
 from eqlearn.core.parser import parse
 from eqlearn.core.program import Program, lower, number_value
 from eqlearn.core.simplification import simplified

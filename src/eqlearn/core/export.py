@@ -16,10 +16,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.core.expressions import constant_holders, fitted, magnitude, real_symbol, replace_constants
-from eqlearn.core.program import Program, array_functions, lower
+from eqlearn.core.program import SPELLINGS, Program, array_functions, lower
 from eqlearn.core.text import Dialect, Piece, double_star, render, spelled
 from eqlearn.errors import InvalidArgument, MissingExtra, NotFinite
 
+TORCH = array_functions(torch)
 # Words that C, C++ or <math.h> give a meaning, beside Python's keywords and the names the sources use.
 _TAKEN = re.compile(
     r"\d.*|t\d+|M_.*|FP_.*|MATH_.*|auto|bool|break|case|char|class|const|continue|default|delete|do|double|"
@@ -33,7 +34,7 @@ _PYTHON = Dialect(
     number=lambda step: repr(
         int(step.value) if step.exact is not None and step.exact.is_Integer else step.value
     ),
-    function=spelled({"asin": "arcsin", "acos": "arccos", "atan": "arctan"}, prefix="np."),
+    function=spelled(SPELLINGS, prefix="np."),
     power=double_star,
     shared=True,
 )
@@ -133,7 +134,7 @@ class TrainableEquation(nn.Module):
             raise InvalidArgument(
                 f"the last axis of `x` must have {self.in_features} features, got shape {tuple(x.shape)}"
             )
-        value = self.program.run(_TORCH, x.unbind(-1), self.constants.unbind())
+        value = self.program.run(TORCH, x.unbind(-1), self.constants.unbind())
         return torch.as_tensor(value, dtype=x.dtype, device=x.device).expand(x.shape[:-1]).unsqueeze(-1)
 
     def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
@@ -149,9 +150,6 @@ class TrainableEquation(nn.Module):
 
     def extra_repr(self) -> str:
         return f"variables={self.variables}, constants={len(self.constants)}"
-
-
-_TORCH = array_functions(torch)
 
 
 def jax_function(program: Program, variables: Sequence[str]) -> Callable[..., Any]:

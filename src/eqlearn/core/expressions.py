@@ -5,7 +5,6 @@ A dense network's formula is a large tree of few distinct parts, so everything h
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Any, TypeAlias
 
 import sympy as sp
 
+from eqlearn.core.names import did_you_mean
 from eqlearn.errors import InvalidArgument, InvalidExpression, NotFinite
 
 Order: TypeAlias = "dict[sp.Expr, tuple[sp.Expr, ...]]"
@@ -48,16 +48,6 @@ def real_symbol(name: str) -> Any:
 def fitted(value: float) -> Any:
     """A fitted constant: exactly the float64 `value`."""
     return sp.Float(value, 17)
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint for a name that was not found."""
-    known = list(dict.fromkeys(known))
-    folded = {k.casefold(): k for k in reversed(known)}
-    nearest = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
-    if nearest:
-        return f"did you mean {folded[nearest[0]]!r}?"
-    return f"the known ones are {', '.join(known[:20])}{', ...' if len(known) > 20 else ''}"
 
 
 def parts(expr: sp.Expr) -> tuple[sp.Expr, ...]:

@@ -32,6 +32,21 @@ def _mix(x: Tensor) -> Tensor:
     return x ^ ((x >> 31) & ((1 << 33) - 1))
 
 
+def sampled(log_alpha: Tensor, u: Tensor) -> Tensor:
+    """Gates drawn with uniform numbers `u` in (0, 1)."""
+    u = u.clamp(1e-6, 1 - 1e-6)
+    return _stretched(torch.sigmoid((torch.log(u) - torch.log1p(-u) + log_alpha) / BETA))
+
+
+def settled(log_alpha: Tensor) -> Tensor:
+    """Gates without noise, as they are used once training is over."""
+    return _stretched(torch.sigmoid(log_alpha))
+
+
+def _stretched(s: Tensor) -> Tensor:
+    return (s * (ZETA - GAMMA) + GAMMA).clamp(0, 1)
+
+
 class HardConcrete(nn.Module):
     """Stochastic gates in [0, 1] with a real chance of being exactly 0 or 1.
 
@@ -52,17 +67,12 @@ class HardConcrete(nn.Module):
 
     def forward(self) -> Tensor:
         if not self.training:
-            return self.stretch(torch.sigmoid(self.log_alpha))
+            return settled(self.log_alpha)
         numel = self.log_alpha.numel() // len(self.seeds)
         u = counter_noise(self.seeds, self.step, numel).to(self.log_alpha.dtype)
         # A new tensor: counting up in place would change the noise under a compiled backward pass.
         self.step = self.step + 1
-        u = u.clamp(1e-6, 1 - 1e-6).view(self.log_alpha.shape)
-        return self.stretch(torch.sigmoid((torch.log(u) - torch.log1p(-u) + self.log_alpha) / BETA))
-
-    @staticmethod
-    def stretch(s: Tensor) -> Tensor:
-        return (s * (ZETA - GAMMA) + GAMMA).clamp(0, 1)
+        return sampled(self.log_alpha, u.view(self.log_alpha.shape))
 
     def open_probability(self) -> Tensor:
         """The chance of each gate to be non-zero, whose sum is the relaxed L0 norm."""

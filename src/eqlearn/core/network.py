@@ -140,7 +140,7 @@ class EQL(nn.Module):
         if in_features < 1:
             raise InvalidArgument(f"`in_features` must be at least 1, got {in_features}")
         sets = parse_layers(primitives, hidden_layers)
-        seeds = _member_seeds(seed, members)
+        seeds = member_seeds(seed, members)
         self.in_features = in_features
         self.out_features = out_features
         self.members = members
@@ -160,7 +160,7 @@ class EQL(nn.Module):
     @torch.no_grad()
     def reset(self, init: str | Init, seeds: Sequence[int]) -> None:
         """Draws all weights anew, each member from its own seed; masks are left as they are."""
-        seeds = _member_seeds(seeds, self.members)
+        seeds = member_seeds(seeds, self.members)
         if isinstance(init, str):
             if init not in INITS:
                 raise UnknownName(f"no `init` named {init!r}; the known ones are {', '.join(INITS)}")
@@ -305,7 +305,8 @@ class EQL(nn.Module):
         return f"{self.in_features}, {self.out_features}, {sets!r}, members={self.members}, skip={self.skip}"
 
 
-def _member_seeds(seed: int | Sequence[int] | None, members: int | None) -> list[int]:
+def member_seeds(seed: int | Sequence[int] | None, members: int | None) -> list[int]:
+    """One seed for each member: those given, or `seed`, `seed + 1`, ...; without any, torch's own choice."""
     count = max(members or 1, 1)
     if seed is None:
         return [int(s) for s in torch.randint(2**31 - 1, (count,))]

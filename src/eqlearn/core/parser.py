@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import sympy as sp
 
-from eqlearn.core.expressions import FUNCTIONS, MAX_EXPONENT, did_you_mean, fitted, real_symbol
+from eqlearn.core.expressions import FUNCTIONS, MAX_EXPONENT, fitted, real_symbol
+from eqlearn.core.names import did_you_mean
+from eqlearn.core.primitives import SYMBOLS
 from eqlearn.core.program import NUMPY
 from eqlearn.core.text import CONSTANTS
 from eqlearn.errors import InvalidExpression
@@ -68,14 +70,10 @@ def parse(text: str, variables: Sequence[str]) -> Any:
     return _Parser(text, variables).whole()
 
 
-def _sigmoid(g: Any) -> Any:
-    return 1 / (1 + sp.exp(-g))
-
-
 _CALLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     **{name: (function, NUMPY[name]) for name, function in FUNCTIONS.items()},
     "sqrt": (sp.sqrt, np.sqrt),
-    "sigmoid": (_sigmoid, lambda g: 1 / (1 + np.exp(-g))),
+    "sigmoid": (SYMBOLS.sigmoid, lambda g: 1 / (1 + np.exp(-g))),
 }
 
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.core.sparse import SparseLinear, sparse_layers
+from eqlearn.core.sparse import SparseLinear, sum_over_layers
 from eqlearn.errors import InvalidArgument, UnknownName
 
 Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
@@ -117,13 +117,7 @@ def find_penalty(penalty: str | Penalty) -> Penalty:
 
 def sparsity(model: nn.Module, penalty: str | Penalty = "half") -> Tensor:
     """The penalty summed over every sparse layer inside `model`: a number, or one per member."""
-    penalty = find_penalty(penalty)
-    terms = [penalty(layer) for layer in sparse_layers(model)]
-    if not terms:
-        raise InvalidArgument("the model holds no sparse layer; is there an EQL in it?")
-    if len({t.shape for t in terms}) > 1:
-        raise InvalidArgument("the model mixes sparse layers of different `members`")
-    return torch.stack(terms).sum(dim=0)
+    return sum_over_layers(model, find_penalty(penalty))
 
 
 def _over_entries(values: Tensor, layer: SparseLinear) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +14,7 @@ import sympy as sp
 import torch
 from torch import Tensor
 
+from eqlearn.core.names import did_you_mean
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 
 TENSORS = SimpleNamespace(
@@ -183,9 +183,7 @@ def lookup(name: str) -> Primitive:
     """The registered primitive called `name`."""
     if name in PRIMITIVES:
         return PRIMITIVES[name]
-    nearest = difflib.get_close_matches(name, PRIMITIVES, n=1, cutoff=0.5)
-    hint = f"did you mean {nearest[0]!r}?" if nearest else f"the known ones are {', '.join(PRIMITIVES)}"
-    raise UnknownName(f"no primitive named {name!r}; {hint}")
+    raise UnknownName(f"no primitive named {name!r}; {did_you_mean(name, PRIMITIVES)}")
 
 
 def register(primitive: Primitive) -> Primitive:

@@ -32,7 +32,7 @@ from eqlearn.errors import NotFinite
 Algebra: TypeAlias = Mapping[str, Callable[..., Any]]
 Arrays: TypeAlias = "Sequence[Any] | NDArray[Any]"
 
-_SPELLINGS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+SPELLINGS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 _OPERATORS: Algebra = {
     "add": lambda *terms: reduce(operator.add, terms),
     "mul": lambda *factors: reduce(operator.mul, factors),
@@ -46,7 +46,7 @@ _EXTREME = 350
 
 def array_functions(library: Any) -> Algebra:
     """The functions of a program in numpy, torch or jax.numpy."""
-    return {name: getattr(library, _SPELLINGS.get(name, name)) for name in (*FUNCTIONS, "sqrt")}
+    return {name: getattr(library, SPELLINGS.get(name, name)) for name in (*FUNCTIONS, "sqrt")}
 
 
 NUMPY = array_functions(np)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import sympy as sp
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from eqlearn.core.gates import HardConcrete
+from eqlearn.core.gates import HardConcrete, settled
 from eqlearn.errors import InvalidArgument, NotFinite
 
 
@@ -75,8 +75,7 @@ class SparseLinear(nn.Module):
         """The weight with deterministic gates, whatever the mode the module is in."""
         if self.gate is None:
             return self.weight
-        gate = HardConcrete.stretch(torch.sigmoid(self.gate.log_alpha))
-        return torch.where(self.mask, self.raw * gate, 0.0)
+        return torch.where(self.mask, self.raw * settled(self.gate.log_alpha), 0.0)
 
     @torch.no_grad()
     def keep_(self, keep: Bool[Tensor, "*members out in"]) -> None:
@@ -141,9 +140,14 @@ def prune_(model: nn.Module, *, below: float | Float[Tensor, " members"]) -> Ten
 @torch.no_grad()
 def weights_left(model: nn.Module) -> Tensor:
     """How many weights are not pruned, a number, or one number per member."""
-    counts = [layer.mask.sum(dim=(-2, -1)) for layer in sparse_layers(model)]
-    if not counts:
+    return sum_over_layers(model, lambda layer: layer.mask.sum(dim=(-2, -1)))
+
+
+def sum_over_layers(model: nn.Module, measure: Callable[[SparseLinear], Tensor]) -> Tensor:
+    """The sum of a measure of each sparse layer, which is one number, or one per member."""
+    values = [measure(layer) for layer in sparse_layers(model)]
+    if not values:
         raise InvalidArgument("the model holds no sparse layer; is there an EQL in it?")
-    if len({c.shape for c in counts}) > 1:
+    if len({v.shape for v in values}) > 1:
         raise InvalidArgument("the model mixes sparse layers of different `members`")
-    return torch.stack(counts).sum(dim=0)
+    return torch.stack(values).sum(dim=0)

@@ -90,7 +90,6 @@ def _floats(values: np.ndarray, column: str, name: str) -> np.ndarray:
         values = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
     if values.dtype.kind not in "buif" or values.ndim != 1:
         raise InvalidFile(
-            f"column {column!r} of {name} holds {values.dtype} where numbers are needed; leave it out with "
-            "`ignore`"
+            f"column {column!r} of {name} holds {values.dtype} where numbers are needed; leave it out"
         )
     return values.astype(np.float64)

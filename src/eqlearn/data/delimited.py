@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,8 +64,8 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
             )
     if not any(header):
         raise InvalidFile(f"{name} has no column names in its first line")
-    if "" in header:
-        raise InvalidFile(f"{name} has no name for column {header.index('') + 1} in its first line")
+    if "" in header[1:]:  # a first column without a name holds row labels, as pandas and R write them
+        raise InvalidFile(f"{name} has no name for column {header.index('', 1) + 1} in its first line")
     if first and all(map(layout.is_number, header)):
         raise InvalidFile(f"the first line of {name} holds numbers; it must name the columns")
     if len(first) > len(header):
@@ -88,9 +89,10 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
                             raise _text_found(again, layout, header, wrong, name)
                     yield frame[list(columns)].to_numpy(dtype=np.float64)
             except (pd.errors.ParserError, csv.Error) as error:
-                raise InvalidFile(f"{name} is not a regular table: {_reason(error)}") from error
+                with opened() as again:
+                    raise _irregular(again, layout, len(header), name, error) from error
 
-    return source.Source(name, tuple(header), blocks)
+    return source.Source(name, tuple(filter(None, header)), blocks)
 
 
 def _layout(header: str, row: str, suffix: str) -> _Layout:
@@ -115,13 +117,20 @@ def _text_found(
             if place < len(record) and not layout.is_number(record[place]):
                 return InvalidFile(
                     f"line {records.line_num} of {name}: column {column!r} holds {record[place][:40]!r} "
-                    "where a number is needed; mend it, or leave the column out with `ignore`"
+                    "where a number is needed; mend it, or leave the column out"
                 )
     return InvalidFile(f"column {columns[0]!r} of {name} holds numbers beyond float64; scale them")
 
 
-def _reason(error: Exception) -> str:
-    match = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error))
-    if match is None:
-        return str(error).strip().splitlines()[-1]
-    return f"row {match[2]} has {match[3]} fields for {match[1]} column names"
+def _irregular(
+    handle: Iterable[str], layout: _Layout, fields: int, name: str, error: Exception
+) -> InvalidFile:
+    """The error that names the first line with more fields than columns, or else says what pandas said."""
+    records = layout.records(handle)
+    with suppress(csv.Error):
+        for record in records:
+            if len(record) > fields:
+                line = f"line {records.line_num} of {name}"
+                return InvalidFile(f"{line} has {len(record)} fields for {fields} column names")
+    reason = str(error).strip().splitlines()[-1]
+    return InvalidFile(f"{name} is not a regular table: {reason}")

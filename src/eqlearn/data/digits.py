@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
-from eqlearn.core.expressions import did_you_mean
+from eqlearn.core.names import did_you_mean
 from eqlearn.data.idx import read_idx
 from eqlearn.data.mnist import mnist_contents
 from eqlearn.errors import InvalidFile, UnknownName

@@ -9,9 +9,9 @@ import tempfile
 import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from eqlearn.core.expressions import did_you_mean
+from eqlearn.core.names import did_you_mean
 from eqlearn.data.binary import open_arrays, open_parquet, unpack
 from eqlearn.data.delimited import open_text
 from eqlearn.data.source import Source, in_one_sentence
@@ -41,6 +41,12 @@ def open_source(path: str | Path) -> Iterator[Source]:
             source = _recognise(file, name, Path(folder))
         _check_names(source)
         yield source
+
+
+def stem_of(name: str) -> str:
+    """The name of a `Source` without folder and ending."""
+    stem = PurePath(name.strip("'\"")).name.partition(".")[0]
+    return "input" if name == STANDARD_INPUT else stem or "data"
 
 
 def _check_names(source: Source) -> None:

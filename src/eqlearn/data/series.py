@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import numpy as np
 
-from eqlearn.data.formats import STANDARD_INPUT, open_source
+from eqlearn.data.formats import open_source, stem_of
 from eqlearn.data.source import Source
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.systems.recording import Recording
@@ -32,8 +32,7 @@ class SeriesTable:
     @property
     def stem(self) -> str:
         """The file's name without folder and ending, for naming what is made from it."""
-        name = PurePath(self.name.strip("'\"")).name.partition(".")[0]
-        return "input" if self.name == STANDARD_INPUT else name or "data"
+        return stem_of(self.name)
 
     @property
     def fingerprint(self) -> str:
@@ -46,7 +45,7 @@ class SeriesTable:
         return digest.hexdigest()
 
     def trajectories(self) -> Trajectories:
-        """The series as one array, which they must be for a system with hidden parameters.
+        """The series as one array, as an encoder reads them.
 
         **Raises:** `InvalidArgument` if they have unequal lengths.
         """
@@ -95,12 +94,12 @@ def read_series(
 def _check(source: Source, states: Sequence[str], time: str | None, run: str | None) -> None:
     listed = ", ".join(map(repr, source.columns[:20])) + (", ..." if len(source.columns) > 20 else "")
     if not states:
-        raise InvalidArgument(f"name the columns that move with `states`; {source.name} has {listed}")
+        raise InvalidArgument(f"name the columns that move with `--states`; {source.name} has {listed}")
     names = [*states, *filter(None, (time, run))]
     source.check(names)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise InvalidArgument(f"column {twice[0]!r} is named twice; `states`, `time` and `id` differ")
+        raise InvalidArgument(f"column {twice[0]!r} is named twice; `--states`, `--time` and `--id` differ")
 
 
 def _check_values(name: str, columns: Sequence[str], values: np.ndarray) -> None:
@@ -121,7 +120,7 @@ def _step(called: str, times: np.ndarray) -> float:
         at = float(times[int((gaps == 0).argmax())])
         raise InvalidArgument(
             f"{called} has two rows at the time {at:g}; if they are of several series, tell them apart with "
-            "`id`"
+            "`--id`"
         )
     step = float(np.median(gaps))
     worst = int(np.abs(gaps - step).argmax())

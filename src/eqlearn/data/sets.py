@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eqlearn.core.expressions import did_you_mean
+from eqlearn.core.names import did_you_mean
 from eqlearn.errors import UnknownName
 
 

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from eqlearn.core.expressions import did_you_mean
+from eqlearn.core.names import did_you_mean
 from eqlearn.errors import InvalidFile, UnknownName
 
 # A block of rows holds about so many numbers (16 MB); files are never in memory whole.

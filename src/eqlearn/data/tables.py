@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 
 import numpy as np
 
-from eqlearn.data.formats import STANDARD_INPUT, open_source
+from eqlearn.data.formats import STANDARD_INPUT, open_source, stem_of
 from eqlearn.data.source import Source
 from eqlearn.errors import InvalidArgument, NotFinite
 
@@ -41,8 +41,7 @@ class Measurements:
     @property
     def stem(self) -> str:
         """The file's name without folder and ending, for naming what is made from it."""
-        name = PurePath(self.name.strip("'\"")).name.partition(".")[0]
-        return "input" if self.name == STANDARD_INPUT else name or "data"
+        return stem_of(self.name)
 
     @property
     def fingerprint(self) -> str:
@@ -61,9 +60,10 @@ def read_measurements(
     ignore: Sequence[str] = (),
     drop_missing: bool = False,
     seed: int = 0,
+    fewest_rows: int = FEWEST_ROWS,
     most_rows: int = MOST_ROWS,
 ) -> Measurements:
-    """Reads a file in blocks, so that memory stays bounded however large it is.
+    """Reads a file for `eqlearn fit` in blocks, so that memory stays bounded however large it is.
 
     Inputs are all columns but the targets and the ignored ones, unless named. Of a file larger than
     `most_rows`, that many rows are drawn, each with equal chance, by `seed`; all of them are checked.
@@ -82,17 +82,18 @@ def read_measurements(
             sample.add(block[whole])
     if bad.any() and not drop_missing:
         raise NotFinite(_missing(source.name, columns, bad, dropped))
-    if read - dropped < FEWEST_ROWS:
+    if read - dropped < fewest_rows:
         rows = read - dropped
         left = f"{rows} row{'' if rows == 1 else 's'}{' without missing values' if dropped else ''}"
-        raise InvalidArgument(f"{source.name} has {left}; at least {FEWEST_ROWS} are needed to tell a law")
+        raise InvalidArgument(f"{source.name} has {left}; there must be at least {fewest_rows}")
     values = sample.values()
     X, y = values[:, : len(chosen)], values[:, len(chosen) :]
     for i, name in enumerate(chosen):
         for k, other in enumerate(targets):
-            if np.array_equal(X[:, i], y[:, k]):
+            # A few rows may agree by chance.
+            if len(X) >= FEWEST_ROWS and np.array_equal(X[:, i], y[:, k]):
                 raise InvalidArgument(
-                    f"column {name!r} equals the target {other!r} in every row; leave it out with `ignore`"
+                    f"column {name!r} equals the target {other!r} in every row; leave it out with `--ignore`"
                 )
     reread = None if source.name == STANDARD_INPUT else partial(read_blocks, path, columns)
     return Measurements(X, y, chosen, targets, source.name, read, dropped, reread)
@@ -111,13 +112,13 @@ def _choose(
     """The targets and the inputs, all of them there and none of them both."""
     listed = ", ".join(map(repr, source.columns[:20])) + (", ..." if len(source.columns) > 20 else "")
     if not target:
-        raise InvalidArgument(f"name the column to explain with `target`; {source.name} has {listed}")
+        raise InvalidArgument(f"name the column to explain with `--target`; {source.name} has {listed}")
     source.check([*target, *inputs, *ignore])
     for name in (*inputs, *target):
         if name in target and name in inputs:
             raise InvalidArgument(f"column {name!r} is the target and can't be an input as well")
         if name in ignore:
-            raise InvalidArgument(f"column {name!r} is both wanted and in `ignore`")
+            raise InvalidArgument(f"column {name!r} is both wanted and in `--ignore`")
     chosen = tuple(inputs) or tuple(c for c in source.columns if c not in target and c not in ignore)
     if not chosen:
         raise InvalidArgument(
@@ -125,7 +126,7 @@ def _choose(
         )
     for names, argument in ((chosen, "inputs"), (tuple(target), "target")):
         if len(set(names)) < len(names):
-            raise InvalidArgument(f"`{argument}` names a column twice: {', '.join(names)}")
+            raise InvalidArgument(f"`--{argument}` names a column twice: {', '.join(names)}")
     return tuple(target), chosen
 
 
@@ -134,7 +135,7 @@ def _missing(name: str, columns: Sequence[str], bad: np.ndarray, rows: int) -> s
     counts = ", ".join(f"{c!r}: {n}" for n, c in worst[:5]) + (", ..." if len(worst) > 5 else "")
     return (
         f"{name} holds {int(bad.sum())} missing or infinite value(s) in {rows} row(s) ({counts}); "
-        "fill them, or leave those rows out with `drop_missing`"
+        "fill them, or leave those rows out with `--drop-missing`"
     )
 
 

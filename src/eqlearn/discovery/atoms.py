@@ -39,6 +39,10 @@ class Argument:
     layers: int = 0  # hidden layers of squares and products that its inputs stand for
     cost: int = 1  # how much there is to say; simplest first
 
+    def as_atom(self) -> Atom:
+        """The argument itself, as a function of it that is none."""
+        return Atom(self.value, self.term, self.key, self.term.level + self.layers, self.cost)
+
 
 @dataclass(frozen=True)
 class Atom:
@@ -87,7 +91,7 @@ def monomials_of(features: Features, x: Tensor, exponential: Primitive | None) -
                 term = Sum(tuple(zip(places, map(float, powers), strict=True)), (), size)
                 unit = Unit(exponential, (term,))
                 key = "".join(f"x{logs[k]}^{p}" for p, k in zip(powers, chosen, strict=True))
-                out.append(Argument(unit.value(x), Sum(units=((unit, 1.0),)), key, 0, 1 + count))
+                out.append(Argument(unit.value(x), Sum.of(unit), key, 0, 1 + count))
     return out
 
 
@@ -150,7 +154,7 @@ def functions_of(
                     unit = Unit(primitive, (argument.term * factor,))
                     depth = unit.level + argument.layers
                     key = f"{primitive.name}({argument.key})"
-                    yield Atom(value, Sum(units=((unit, 1.0),)), key, depth, argument.cost + cost)
+                    yield Atom(value, Sum.of(unit), key, depth, argument.cost + cost)
 
 
 def roots_of(arguments: Iterable[Argument], primitives: Iterable[Primitive]) -> Iterator[Atom]:
@@ -165,9 +169,7 @@ def roots_of(arguments: Iterable[Argument], primitives: Iterable[Primitive]) -> 
             if bool(torch.isfinite(atom).all()) and float(atom.abs().max()) < 1e6 * float(atom.abs().mean()):
                 unit = Unit(primitive, (term,))
                 key = f"{primitive.name}({argument.key})"
-                yield Atom(
-                    atom, Sum(units=((unit, 1.0),)), key, unit.level + argument.layers, argument.cost + 1
-                )
+                yield Atom(atom, Sum.of(unit), key, unit.level + argument.layers, argument.cost + 1)
 
 
 def constant_one(x: Tensor) -> Argument:
@@ -201,7 +203,7 @@ def quotients_of(arguments: Sequence[Argument], over: Primitive | None) -> Itera
                 unit = Unit(over, (above.term, below.term))
                 cost, layers = above.cost + below.cost, max(above.layers, below.layers)
                 key = f"{above.key}/{below.key}"
-                yield Argument(above.value / below.value, Sum(units=((unit, 1.0),)), key, layers, cost)
+                yield Argument(above.value / below.value, Sum.of(unit), key, layers, cost)
 
 
 def shifted_products_of(columns: Sequence[Argument], times: Primitive | None) -> Iterator[Argument]:
@@ -214,4 +216,4 @@ def shifted_products_of(columns: Sequence[Argument], times: Primitive | None) ->
                 left, right = first.term + Sum((), (), b), second.term + Sum((), (), c)
                 value = (first.value + b) * (second.value + c)
                 key = f"({first.key}{b:+.0f})({second.key}{c:+.0f})"
-                yield Argument(value, Sum(units=((Unit(times, (left, right)), 1.0),)), key, 0, 4)
+                yield Argument(value, Sum.of(Unit(times, (left, right))), key, 0, 4)

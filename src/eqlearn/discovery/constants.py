@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from eqlearn.core.equation import Equation
+from eqlearn.core.export import TORCH
 from eqlearn.core.expressions import constant_holders, fitted, real_symbol, replace_constants
-from eqlearn.core.program import array_functions, lower
+from eqlearn.core.program import lower
 from eqlearn.discovery.least_squares import never
-
-TORCH = array_functions(torch)
+from eqlearn.discovery.select import Constant
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,18 @@ class ConstantFit:
     influences: np.ndarray
     error: float
 
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """Value and standard error of each."""
+        pairs = zip(self.values, self.standard_errors, strict=True)
+        return tuple(Constant(float(value), float(error)) for value, error in pairs)
+
 
 class Parametric:
     """A formula as a function of its fitted constants as well as its variables, with exact slopes."""
 
     def __init__(self, equation: Equation) -> None:
-        self.equation_ = equation
+        self.equation = equation
         self.holders = constant_holders(equation.expr)
         self.program = lower(equation.expr, [real_symbol(name) for name in equation.variables])
         self.start = np.array(equation.constants, dtype=np.float64)
@@ -111,11 +117,18 @@ class Parametric:
         residual, jacobian = value - y, jacobian[:, free]
         return (residual, jacobian) if root is None else (residual * root, jacobian * root[:, None])
 
-    def equation(self, constants: Sequence[sp.Expr | float]) -> Equation:
+    def with_constants(self, constants: Sequence[sp.Expr | float]) -> Equation:
         """The formula with these constants, numbers or exact expressions."""
         numbers = [c if isinstance(c, sp.Basic) else fitted(float(c)) for c in constants]
-        expr = replace_constants(self.equation_.expr, dict(zip(self.holders, numbers, strict=True)))
-        return Equation(expr, self.equation_.variables)
+        expr = replace_constants(self.equation.expr, dict(zip(self.holders, numbers, strict=True)))
+        return Equation(expr, self.equation.variables)
+
+
+def noise_of(equation: Equation, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> float:
+    """The standard deviation of what an equation leaves over, its constants' freedom discounted."""
+    left = y - equation(X)
+    square = float(left @ left) if weight is None else float(left**2 @ (weight / weight.mean()))
+    return math.sqrt(square / max(1, len(y) - len(equation.constants)))
 
 
 def _square(residual: np.ndarray) -> float:

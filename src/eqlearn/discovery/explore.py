@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eqlearn.discovery.dictionary import product_sketches, sum_sketches
 from eqlearn.discovery.eliminate import eliminate_fits
 from eqlearn.discovery.inversion import Inversion
 from eqlearn.discovery.least_squares import (
@@ -26,12 +25,14 @@ from eqlearn.discovery.least_squares import (
 )
 from eqlearn.discovery.linear import EXACT_SHARE, allowed_banks, linear_sketches
 from eqlearn.discovery.population import Population
+from eqlearn.discovery.products import product_sketches
 from eqlearn.discovery.rational import rational_sketches
 from eqlearn.discovery.reduction import reduced, reduced_scene, restored
 from eqlearn.discovery.scene import Scene, Sketch
 from eqlearn.discovery.sketch import layout
 from eqlearn.discovery.starts import Start, grown_start, linear_start, random_start
 from eqlearn.discovery.structures import Level
+from eqlearn.discovery.sums import sum_sketches
 
 # Networks of more weights than this are large.
 LARGE = 25

@@ -24,6 +24,7 @@ from eqlearn.discovery.select import (
     Constant,
     constant_cost,
     description_length,
+    formula_costs,
     prediction_length,
 )
 from eqlearn.discovery.table import Table
@@ -96,8 +97,8 @@ class Finisher:
             fit = formula.fit(table.X, table.y[:, k], table.weight, stop=stop)
             if not math.isfinite(fit.error):
                 return replace(candidate, description_length=math.inf, prediction_length=math.inf)
-            constants.append(_constants(fit))
-            equations.append(formula.equation(list(fit.values)))
+            constants.append(fit.constants)
+            equations.append(formula.with_constants(list(fit.values)))
         return replace(
             candidate,
             equations=tuple(equations),
@@ -110,13 +111,10 @@ class Finisher:
     def _description(
         self, equations: Sequence[Equation], constants: Sequence[tuple[Constant, ...]], table: Table
     ) -> float:
-        alphabet = {node.func for e in equations for node in sp.preorder_traversal(e.expr) if node.args}
         rows = table.rows * len(equations)
-        numbers = sum(constant_cost(c.value, c.standard_error, rows) for each in constants for c in each)
-        numbers += sum(_exact_number_costs(e.expr) for e in equations)
-        nodes = sum(e.complexity for e in equations)
-        symbols = len(alphabet) + len(self.variables) + 1
-        return description_length(rows, self.error(equations, table), numbers, nodes, symbols)
+        return description_length(
+            rows, self.error(equations, table), *formula_costs(equations, constants, rows)
+        )
 
     def _prediction(self, equations: Sequence[Equation], table: Table) -> float:
         left = [leave_one_out(e, table.X, table.y[:, k], table.weight) for k, e in enumerate(equations)]
@@ -152,19 +150,14 @@ class Finisher:
         else:
             return None
         if not snap:
-            return formula.equation(list(fit.values)), _constants(fit)
+            return formula.with_constants(list(fit.values)), fit.constants
         snapped, fit = _snap(formula, fit, table, self.features.output, self.stop)
-        final = formula.equation(snapped).simplified()
+        final = formula.with_constants(snapped).simplified()
         again = Parametric(final)
         refit = again.fit(table.X, table.y, table.weight, stop=self.stop)
         if refit.error > max(fit.error, EXACT_ERROR * self.features.output) * 1.001:
             return None
-        return again.equation(list(refit.values)), _constants(refit)
-
-
-def _constants(fit: ConstantFit) -> tuple[Constant, ...]:
-    pairs = zip(fit.values, fit.standard_errors, strict=True)
-    return tuple(Constant(float(v), float(s)) for v, s in pairs)
+        return again.with_constants(list(refit.values)), refit.constants
 
 
 def _collapse(formula: Parametric, fit: ConstantFit, loose: np.ndarray) -> Equation:
@@ -174,7 +167,7 @@ def _collapse(formula: Parametric, fit: ConstantFit, loose: np.ndarray) -> Equat
     simple = snap_constant(value, 0.5 * abs(value)) or sp.Integer(1)
     numbers: list[sp.Expr | float] = [float(v) for v in fit.values]
     numbers[index] = simple
-    return formula.equation(numbers).simplified()
+    return formula.with_constants(numbers).simplified()
 
 
 def _snap(
@@ -206,9 +199,3 @@ def _snap(
             values[i], fixed, fit = simple, hold, trial
     numbers = [v if f else float(x) for v, f, x in zip(values, fixed, fit.values, strict=True)]
     return numbers, fit
-
-
-def _exact_number_costs(expr: sp.Expr) -> float:
-    """Nats for the integers, fractions and the like in a formula; signs and 1 are free."""
-    exact = (n for n in sp.preorder_traversal(expr) if n.is_Rational and n not in (0, 1, -1))
-    return sum(number_cost(n) for n in exact) * math.log(2)

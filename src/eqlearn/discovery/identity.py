@@ -34,7 +34,7 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Match:
+class Comparison:
     """How close a formula comes to the truth; without a `flaw` it is the truth."""
 
     flaw: str = ""
@@ -42,7 +42,7 @@ class Match:
     moved: float = 0.0
 
 
-def match(formula: Formula, allowance: np.ndarray, survey: Survey, clock: Clock) -> Match:
+def compare(formula: Formula, allowance: np.ndarray, survey: Survey, clock: Clock) -> Comparison:
     """Moves the constants, each by no more than its allowance, to where the formula is nearest the truth."""
     best, constants = math.inf, formula.constants
     for witness in _witnesses(formula, allowance, survey, clock):
@@ -55,12 +55,14 @@ def match(formula: Formula, allowance: np.ndarray, survey: Survey, clock: Clock)
     with np.errstate(divide="ignore"):
         moved = float(np.max(change[change > 0] / np.abs(formula.constants[change > 0]), initial=0.0))
     if math.isinf(best):
-        return Match("not real and finite everywhere the truth is", best, moved)
+        return Comparison("not real and finite everywhere the truth is", best, moved)
     if not best < IDENTICAL:
-        return Match(f"deviates by {best:.2g} with its constants moved as far as allowed", best, moved)
+        return Comparison(f"deviates by {best:.2g} with its constants moved as far as allowed", best, moved)
     if survey.afar is not None and not _holds_afar(formula, constants, survey.wide, survey.afar, clock):
-        return Match("near the truth on the box, but a different function: it departs far away", best, moved)
-    return Match("", best, moved)
+        return Comparison(
+            "near the truth on the box, but a different function: it departs far away", best, moved
+        )
+    return Comparison("", best, moved)
 
 
 def deviation(

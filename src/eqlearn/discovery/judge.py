@@ -12,10 +12,10 @@ import sympy as sp
 from sympy.functions.elementary.hyperbolic import HyperbolicFunction, InverseHyperbolicFunction
 from sympy.functions.elementary.trigonometric import InverseTrigonometricFunction, TrigonometricFunction
 
-from eqlearn.core.expressions import complexity, real_symbol
+from eqlearn.core.expressions import NOT_REAL, complexity, real_symbol
 from eqlearn.discovery.formula import Formula, has_conditions
 from eqlearn.discovery.ground import Box, Survey
-from eqlearn.discovery.identity import Clock, Match, deviation, match
+from eqlearn.discovery.identity import Clock, Comparison, compare, deviation
 from eqlearn.errors import InvalidArgument, WrongType
 
 Tier: TypeAlias = Literal["wrong", "paper", "symbolic", "exact"]
@@ -30,8 +30,6 @@ ELEMENTARY = (
     sp.Symbol, sp.Number, sp.NumberSymbol, sp.Add, sp.Mul, sp.Pow, sp.exp, sp.log,
     TrigonometricFunction, InverseTrigonometricFunction, HyperbolicFunction, InverseHyperbolicFunction,
 )  # fmt: skip
-
-NOT_REAL = (sp.I, sp.nan, sp.zoo, sp.oo, -sp.oo)
 
 # What SymPy, NumPy, SciPy and mpmath raise on a formula that can't be computed.
 FAILURES = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
@@ -148,11 +146,11 @@ def _decide(
 ) -> Verdict:
     expanded = _multiplied_out(expr)
     size = min(_size(expr), _size(expanded))
-    strict = Match(f"{size} nodes, where twice the truth's and 8 are {most_nodes}")
+    strict = Comparison(f"{size} nodes, where twice the truth's and 8 are {most_nodes}")
     if size <= most_nodes:
         formula = Formula(expr, survey.variables)
         delivered = deviation(formula, formula.constants, survey.wide, EXACT, clock)
-        strict = match(formula, _allowance(formula.constants, standard_errors), survey, clock)
+        strict = compare(formula, _allowance(formula.constants, standard_errors), survey, clock)
         if not strict.flaw and delivered < EXACT:
             return Verdict("exact", "identical as delivered", delivered)
         if not strict.flaw:
@@ -164,7 +162,7 @@ def _decide(
         if nodes > most_nodes:
             continue
         formula = Formula(form, survey.variables)
-        rough = match(formula, PAPER_ALLOWANCE * np.abs(formula.constants), survey, clock)
+        rough = compare(formula, PAPER_ALLOWANCE * np.abs(formula.constants), survey, clock)
         if not rough.flaw:
             reason = (
                 f"{strict.flaw}; identical once its small terms are dropped and its constants move by "

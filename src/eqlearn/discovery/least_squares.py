@@ -94,16 +94,6 @@ def normal_equations(
     return Normal(loss / problem.rows, curvature / problem.rows, slope / problem.rows)
 
 
-def mean_squared_error(population: Population, theta: Tensor, problem: Problem) -> Tensor:
-    """The plain error of each member, without any guard: what its equation gives."""
-    total = theta.new_zeros(population.members)
-    cells = max(1, population.members * max(population.heights) * population.out_features)
-    for piece in problem.split(max(64, CELLS // cells)):
-        squares = (population.evaluate(theta, piece.x) - piece.y).square()
-        total += (squares if piece.weight is None else squares * piece.weight).sum(dim=(1, 2))
-    return total / problem.rows
-
-
 Penalty = Callable[[Tensor, int], Tensor]
 
 

@@ -54,8 +54,8 @@ def _twice_inverted(scene: Scene, stop: Callable[[], bool]) -> Iterator[Sketch]:
                 return
             exact, g = _solved(scene, bank, y.sign() * y.abs() ** (1 / 3))
             if exact and g is not None:
-                squared = Sum(units=((Unit(square, (g,)), 1.0),))
-                yield Sketch(None, Sum(units=((Unit(times, (g, squared)), 1.0),)))
+                squared = Sum.of(Unit(square, (g,)))
+                yield Sketch(None, Sum.of(Unit(times, (g, squared))))
     for first in scene.inversions:
         for second in inversions(scene.vocabulary.unary, first.target):
             if (first.unit.name, second.unit.name) in UNDONE or stop():

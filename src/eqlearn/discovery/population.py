@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from eqlearn.core.network import EQL, argument_rows
+from eqlearn.core.network import EQL, argument_rows, layer_widths
 from eqlearn.core.primitives import Primitive
 from eqlearn.discovery.structures import Structure
 
@@ -70,11 +70,10 @@ class Population:
         self.heights = [max(s[level][0] for s in shapes) for level in range(self.depth + 1)]
         units = [[s.layers[level] for s in structures] for level in range(self.depth)]
         self.units = [_Units(u, self.heights[level]) for level, u in enumerate(units)]
-        extra = (first.in_features if self.skip else 0) + int(self.bias)
-        self.widths = [first.in_features + int(self.bias), *(u.width + extra for u in self.units)]
-        self._index(shapes)
+        self.widths = layer_widths(first.in_features, [u.width for u in self.units], self.skip, self.bias)
+        self._index()
 
-    def _index(self, shapes: Sequence[Sequence[tuple[int, int]]]) -> None:
+    def _index(self) -> None:
         """Where each active weight sits: in the padded maps, and in the stacks of slopes and inputs."""
         sizes = [h * w for h, w in zip(self.heights, self.widths, strict=True)]
         where: list[tuple[Tensor, Tensor, Tensor]] = []

@@ -45,7 +45,7 @@ def rational_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterato
         best = best_quotient(scene.problem.x, y, banks, row_scale, stop)
         if best is not None:
             unit = Unit(division, (best.numerator, best.denominator))
-            yield Sketch(inversion, Sum(units=((unit, 1.0),)))
+            yield Sketch(inversion, Sum.of(unit))
 
 
 def best_quotient(

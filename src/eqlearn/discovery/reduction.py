@@ -102,8 +102,8 @@ def restored(sketch: Sketch, state: Reduction, smaller: Scene, scene: Scene) -> 
         exponential, times = find("exp"), find("mul")
         if exponential is None or times is None:
             return None
-        factor = Sum(units=((Unit(exponential, (state.factor,)), 1.0),))
-        term = Sum(units=((Unit(times, (factor, term)), 1.0),))
+        factor = Sum.of(Unit(exponential, (state.factor,)))
+        term = Sum.of(Unit(times, (factor, term)))
     return Sketch(None, term)
 
 
@@ -135,7 +135,7 @@ class _Translation:
         known = [p for p in parts if p is not None]
         while len(known) > 1 and times is not None:
             first, second, *rest = sorted(known, key=lambda p: p.level)
-            known = [*rest, Sum(units=((Unit(times, (first, second)), 1.0),))]
+            known = [*rest, Sum.of(Unit(times, (first, second)))]
         return known[0]
 
     def _input(self, place: int) -> Sum | None:
@@ -150,7 +150,7 @@ class _Translation:
         logarithm = self.vocabulary.named("log")
         if logarithm is None:
             return None
-        return Sum(units=((Unit(logarithm, (columns[number].term * (1 / size),)), 1.0),))
+        return Sum.of(Unit(logarithm, (columns[number].term * (1 / size),)))
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def _options(state: Reduction, vocabulary: Vocabulary) -> Iterator[tuple[float, 
             power = round(2 * float((gap @ against) / (against @ against))) / 2
             defect = float(_size(gap - power * against) / size)
             logarithm = first.logarithm + second.logarithm * sign
-            term = Sum(units=((Unit(exponential, (logarithm,)), 1.0),))
+            term = Sum.of(Unit(exponential, (logarithm,)))
             value = first.value * second.value**sign
             column = Column(value, term, logarithm.inputs, logarithm.constant)
             target, factor = state.target / second.value**power, state.factor

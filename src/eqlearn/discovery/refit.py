@@ -58,6 +58,4 @@ def refit(equation: Equation, X: Any, y: Any, *, sample_weight: Any = None) -> R
         )
     formula = Parametric(equation)
     fit = formula.fit(table.X, table.y[:, 0], table.weight, steps=STEPS)
-    pairs = zip(fit.values, fit.standard_errors, strict=True)
-    constants = tuple(Constant(float(value), float(error)) for value, error in pairs)
-    return Refitted(formula.equation(list(fit.values)), constants, fit.error)
+    return Refitted(formula.with_constants(list(fit.values)), fit.constants, fit.error)

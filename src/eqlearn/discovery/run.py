@@ -5,29 +5,30 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import joblib
 import sympy as sp
 import torch
 from threadpoolctl import ThreadpoolController
 
-from eqlearn.core.primitives import PrimitivesLike, parse_layers
+from eqlearn.core.primitives import Primitive, PrimitivesLike, parse_set
 from eqlearn.discovery.archive import Archive
 from eqlearn.discovery.deadline import Deadline
 from eqlearn.discovery.explore import Outcome, Round, explore
 from eqlearn.discovery.features import MOST, Features
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.inversion import inversions
+from eqlearn.discovery.journal import Journal
 from eqlearn.discovery.least_squares import Problem
 from eqlearn.discovery.plan import EXACT_FIRST, SKETCHES, Menu
 from eqlearn.discovery.scene import Scene
 from eqlearn.discovery.screening import screen
-from eqlearn.discovery.select import Candidate, Rule, find_rule
+from eqlearn.discovery.select import Candidate, Rule, choose, find_rule
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Waves
 from eqlearn.discovery.structures import LEVELS, Level, Vocabulary
@@ -78,15 +79,6 @@ class Progress:
     restarts: int
     seconds: float
     best: Candidate
-
-
-@runtime_checkable
-class Journal(Protocol):
-    """Remembers finished rounds, so that a search that was killed goes on where it was."""
-
-    def recall(self, number: int) -> Outcome | None: ...
-
-    def record(self, outcome: Outcome) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -171,9 +163,13 @@ def discover(
     for name, value in (("seconds", seconds), ("restarts", restarts)):
         if value is not None and not value > 0:
             raise InvalidArgument(f"`{name}` must be positive, got {value}")
+    if n_jobs == 0:
+        raise InvalidArgument("`n_jobs` must be a number of workers, or -1 for one per processor, got 0")
+    if select == "extrapolation" and extrapolation is None:
+        raise InvalidArgument("to select by extrapolation, give `extrapolation`: data outside the range")
     rule = find_rule(select)
     table, names = read_table(X, y, sample_weight, variables)
-    units = parse_layers(primitives, 1)[0]
+    units = _kinds(primitives)
     vocabulary = Vocabulary.of([p for p in units if p.name != "pow"])
     names_of = {p.name for p in units}
     degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
@@ -215,7 +211,7 @@ def discover(
     except KeyboardInterrupt:
         ended = "interrupted"
     front = archive.front(last)
-    best = rule(front)
+    best = choose(rule, front)
     polished = {
         id(c): finisher.refit(c, table, end)
         for c in front
@@ -226,6 +222,15 @@ def discover(
         rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
         ended=ended, variables=names, inputs=features.names(names),
     )  # fmt: skip
+
+
+def _kinds(primitives: PrimitivesLike) -> tuple[Primitive, ...]:
+    """The functions that may occur; a list of texts is one set, for which layers hold them is not told."""
+    if not isinstance(primitives, str) and isinstance(primitives, Iterable):
+        items = list(primitives)
+        texts = [item for item in items if isinstance(item, str)]
+        return parse_set(" ".join(texts) if len(texts) == len(items) else items)  # type: ignore[arg-type]
+    return parse_set(primitives)
 
 
 def _deadlines(began: float, seconds: float | None, rows: int) -> tuple[Deadline, Deadline, Deadline]:

@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import sympy as sp
+
 from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
-from eqlearn.errors import UnknownName
+from eqlearn.core.snapping import number_cost
+from eqlearn.errors import InvalidArgument, UnknownName
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,24 @@ def constant_cost(value: float, standard_error: float, rows: int) -> float:
 _MOST_DIGITS = 16 * math.log(10)
 
 
+def formula_costs(
+    equations: Sequence[Equation], constants: Sequence[Sequence[Constant]], rows: int
+) -> tuple[float, int, int]:
+    """What there is to tell about formulas, for `description_length`: nats for their numbers, fitted to so
+    many rows or exact, their nodes, and the symbols to write them in."""
+    numbers = sum(constant_cost(c.value, c.standard_error, rows) for each in constants for c in each)
+    numbers += sum(_exact_number_cost(e.expr) for e in equations)
+    alphabet = {node.func for e in equations for node in sp.preorder_traversal(e.expr) if node.args}
+    nodes = sum(e.complexity for e in equations)
+    return numbers, nodes, len(alphabet) + len(equations[0].variables) + 1
+
+
+def _exact_number_cost(expr: sp.Expr) -> float:
+    """Nats for the integers, fractions and the like in a formula; signs and 1 are free."""
+    exact = (n for n in sp.preorder_traversal(expr) if n.is_Rational and n not in (0, 1, -1))
+    return sum(number_cost(n) for n in exact) * math.log(2)
+
+
 def description_length(rows: int, error: float, numbers: float, nodes: int, symbols: int) -> float:
     """Nats to tell the data given the equation, and the equation.
 
@@ -109,8 +130,8 @@ def shortest_description(front: Sequence[Candidate]) -> Candidate:
     return min(front, key=lambda c: (c.description_length, c.complexity))
 
 
-# Odds of twenty to one.
-DECISIVE = math.log(20)
+# Odds of a thousand to one: the best of the hundreds of formulas in a search predicts better by chance too.
+DECISIVE = math.log(1_000)
 
 
 def best_description(front: Sequence[Candidate]) -> Candidate:
@@ -165,6 +186,14 @@ RULES: dict[str, Rule] = {
     "simplest": simplest_within_one_error,
     "extrapolation": best_extrapolation,
 }
+
+
+def choose(rule: Rule, front: Sequence[Candidate]) -> Candidate:
+    """What a rule picks, which must be of the front: a user's function may give anything."""
+    best = rule(front)
+    if not any(c is best for c in front):
+        raise InvalidArgument(f"`select` must give one of the candidates it is called with, got {best!r}")
+    return best
 
 
 def find_rule(rule: str | Rule) -> Rule:

@@ -23,6 +23,11 @@ class Sum:
     units: tuple[tuple[Unit, float], ...] = ()
     constant: float = 0.0
 
+    @staticmethod
+    def of(unit: Unit) -> Sum:
+        """One unit and nothing else."""
+        return Sum(units=((unit, 1.0),))
+
     @cached_property
     def level(self) -> int:
         """The last layer it looks at; the inputs are layer 0."""
@@ -84,8 +89,8 @@ def layout(readout: Sum, in_features: int, identity: Primitive) -> Start:
     for level, units in enumerate(ordered):
         for unit, rows in zip(units, argument_rows(structure.layers[level]), strict=True):
             for argument, row in zip(unit.arguments, rows, strict=True):
-                _write(argument, weights[level][row], ordered[level - 1] if level else [], in_features)
-    _write(top, weights[-1][0], ordered[-1], in_features)
+                _write(argument, weights[level][row], ordered[level - 1] if level else [])
+    _write(top, weights[-1][0], ordered[-1])
     return Start(structure, weights)
 
 
@@ -102,7 +107,7 @@ def _settled(term: Sum, level: int, layers: list[dict[Unit, None]], identity: Pr
     return Sum(term.inputs, tuple(units), term.constant)
 
 
-def _write(term: Sum, row: Tensor, below: Sequence[Unit], in_features: int) -> None:
+def _write(term: Sum, row: Tensor, below: Sequence[Unit]) -> None:
     """Enters a sum's weights in its row of a sparse map: units of the layer below, inputs, constant."""
     place = {unit: i for i, unit in enumerate(below)}
     for unit, w in term.units:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from eqlearn.core.gates import BETA, GAMMA, ZETA, HardConcrete, counter_noise
+from eqlearn.core.gates import BETA, GAMMA, ZETA, counter_noise, sampled, settled
 from eqlearn.discovery.least_squares import Problem, levenberg_marquardt, never
 from eqlearn.discovery.population import Population
 
@@ -94,13 +94,10 @@ class HardConcreteL0:
         )
         seeds = seed * 4099 + torch.arange(population.members)
         alive = ~population.padding
-        best = theta.clone()
         for step in range(self.steps):
             if stop():
                 break
-            u = counter_noise(seeds, torch.tensor(step), theta.shape[1]).float().clamp(1e-6, 1 - 1e-6)
-            noise = torch.log(u) - torch.log1p(-u)
-            gate = HardConcrete.stretch(torch.sigmoid((noise + log_alpha) / BETA))
+            gate = sampled(log_alpha, counter_noise(seeds, torch.tensor(step), theta.shape[1]).float())
             error = (
                 (population.evaluate(weight * gate * alive, x, guarded=True) - y).square().mean(dim=(1, 2))
             )
@@ -114,8 +111,7 @@ class HardConcreteL0:
             weight.grad, log_alpha.grad = _clipped(weight_grad), _clipped(gate_grad)
             optimiser.step()
         with torch.no_grad():
-            gate = HardConcrete.stretch(torch.sigmoid(log_alpha))
-            best = (weight * gate * alive).double()
+            best = (weight * settled(log_alpha) * alive).double()
         best = torch.where(torch.isfinite(best), best, 0.0)
         return population.restrict(best, best != 0)
 

@@ -79,7 +79,7 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class Start:
-    """A structure, a mask and weights to begin with."""
+    """A structure, and weights to begin with; a weight of zero is not there."""
 
     structure: Structure
     weights: list[Tensor]

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eqlearn.core.network import EQL
+from eqlearn.core.network import EQL, layer_widths
 from eqlearn.core.primitives import Primitive, lookup
 from eqlearn.errors import InvalidArgument
 
@@ -31,8 +31,7 @@ class Structure:
 
     def shapes(self) -> list[tuple[int, int]]:
         """Rows and columns of each sparse map, first layer to read-out."""
-        extra = (self.in_features if self.skip else 0) + int(self.bias)
-        widths = [self.in_features + int(self.bias), *(len(units) + extra for units in self.layers)]
+        widths = layer_widths(self.in_features, [len(units) for units in self.layers], self.skip, self.bias)
         heights = [*(sum(p.arity for p in units) for units in self.layers), self.out_features]
         return list(zip(heights, widths, strict=True))
 

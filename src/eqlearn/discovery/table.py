@@ -10,6 +10,9 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument, NotFinite
 
+# Whole numbers as weights are counts, and their rows are written out, up to so many times the rows there are.
+_MOST_COPIES = 10
+
 
 @dataclass(frozen=True)
 class Table:
@@ -95,3 +98,28 @@ def split_rows(table: Table, fraction: float, enough: int, seed: int) -> tuple[T
         return table, None
     order = np.random.default_rng([seed, 1]).permutation(table.rows)
     return table.take(np.sort(order[count:])), table.take(np.sort(order[:count]))
+
+
+def some_rows(rows: int, most: int) -> np.ndarray:
+    """The places of at most so many of the rows, drawn at random, but always the same ones."""
+    if rows <= most:
+        return np.arange(rows)
+    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
+
+
+def arrange(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Table:
+    """The table sorted by its numbers; rows of weight 0 are left out, counted rows are repeated.
+
+    So a table, the same table shuffled, and the same rows given once with how often they occur, all lead to
+    the same search, digit for digit. Other weights say how much a row matters, not how many rows there are.
+    """
+    y = y.reshape(len(y), -1)
+    if weight is not None:
+        kept = weight > 0
+        X, y, weight = X[kept], y[kept], weight[kept]
+        counted = bool((weight == np.floor(weight)).all())
+        if counted and weight.sum() <= _MOST_COPIES * len(weight):
+            copies = weight.astype(np.int64)
+            X, y, weight = X.repeat(copies, axis=0), y.repeat(copies, axis=0), None
+    keys = [*y.T, *X.T] if weight is None else [weight, *y.T, *X.T]
+    return Table(X, y, weight).take(np.lexsort(keys))

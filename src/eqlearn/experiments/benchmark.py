@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from eqlearn import EQL, PRESETS, Equation, Settings, discover, judge, train_population
+from eqlearn.core.primitives import PAPER
 
 ROWS, TEST_ROWS = 256, 100
 PAPER_SETS = {
-    "2pi": "one*2 id*4 square*4 sin*2 exp*2 sigmoid*2 mul*2",  # the paper's: sin(2πg)
-    "1": "one*2 id*4 square*4 sin1*2 exp*2 sigmoid*2 mul*2",  # sin(g): the unit does not hold the answer
+    "2pi": PAPER,  # sin(2πg)
+    "1": PAPER.replace("sin*2", "sin1*2"),  # sin(g): the unit does not hold the answer
 }
 
 

@@ -22,9 +22,9 @@ from eqlearn.systems.dynamics import DynamicsSystem, Pairs, PropagationLoss
 from eqlearn.systems.find import Follow, FoundDynamics, encoder_scales, find_dynamics, plainly
 from eqlearn.systems.gauge import Gauge, fit_gauge, rewritten, without_small
 from eqlearn.systems.law import Law
-from eqlearn.systems.recurrent_twin import ReLUCell
 from eqlearn.systems.rollout import rollout
 from eqlearn.systems.series import SeriesEncoder
+from eqlearn.systems.twins import ReLUCell
 from eqlearn.training.loop import Record, Training, train
 from eqlearn.training.state import TrainingState
 

@@ -57,9 +57,11 @@ class Recipe:
     gates: Literal["none", "hidden", "all"] = "none"
     encoder: Mapping[str, Any] = field(default_factory=dict)
     rows: int | None = None
+    batch: int = 200
     pairs: int = 2_000
     disjoint: bool = False
     shift: int = 0
+    huber: float | None = None
     optimiser: OptimiserFactory = RMSPropTF1
     heads: int | None = None
     observed: int = 1_000
@@ -101,9 +103,9 @@ _MODERN = Recipe(
     learn=(
         Phase(
             name="learn",
-            steps=2_500,
+            steps=3_000,
             lr=2e-3,
-            warm_up=100,
+            warm_up=200,
             decay="cosine",
             penalty=0.05,
             ramp="linear",
@@ -113,14 +115,16 @@ _MODERN = Recipe(
     penalty=SmoothHalf(),
     primitives=EVEN,
     init=Init(first=0.3, middle=0.3, last=0.5),
+    batch=100,
     pairs=1_000,
     shift=2,
+    huber=1.0,
     optimiser=torch.optim.Adam,
     heads=8,
     sparsify=(
         Phase(name="sparsify", steps=1_000, lr=1e-2, penalty=1.0, ramp="linear", prune_below=0.01, clip=5.0),
     ),
-    refine=(Phase(name="refine", steps=5_500, lr=2e-3, warm_up=100, decay="cosine", clip=5.0),),
+    refine=(Phase(name="refine", steps=9_000, lr=2e-3, warm_up=200, decay="cosine", clip=5.0),),
     finish=(Phase(name="finish", steps=100, lr=1e-4, decay="cosine", clip=5.0),),
 )
 RECIPES: dict[str, Recipe] = {
@@ -192,6 +196,8 @@ class Condition:
                 recipe = replace(
                     recipe,
                     shift=0,
+                    huber=None,
+                    batch=200,
                     pairs=500,
                     observed=min(recipe.observed, 500),
                     learn=_shortened(recipe.learn, 400),
@@ -264,7 +270,8 @@ def trained(
     def run(stage: int, schedule: Schedule) -> None:
         loss = PairLoss(
             data.images, data.labels, condition.operation, seed=len(STAGES) * seed + stage,
-            pairs=recipe.pairs, disjoint=recipe.disjoint, shift=recipe.shift, below=condition.below,
+            batch=recipe.batch, pairs=recipe.pairs, disjoint=recipe.disjoint, shift=recipe.shift,
+            below=condition.below, huber=recipe.huber,
         )  # fmt: skip
 
         # A form that is held has no gates any more; its phases have no penalty, which is only recorded.

@@ -9,8 +9,8 @@ import numpy as np
 
 from eqlearn.core.equation import Equation
 from eqlearn.experiments.mnist_measures import FIVE, Evaluation
-from eqlearn.figures import CHOSEN, DATA, FAINT, GREY, INK
 from eqlearn.systems.arithmetic import LATENTS
+from eqlearn.views.figures import CHOSEN, DATA, FAINT, GREY, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
 
 from eqlearn.core.sealed import read_sealed, write_tensors
-from eqlearn.training.loop import Record, Training
+from eqlearn.training.loop import Record, Start
 from eqlearn.training.state import TrainingState
-
-Start = Callable[[TrainingState | None], Training]
 
 
 def followed(path: Path, start: Start, every: float = 20.0) -> Iterator[Record]:

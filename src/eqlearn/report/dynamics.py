@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import fitted, real_symbol
-from eqlearn.core.primitives import parse_set
 from eqlearn.data.series import SeriesTable
-from eqlearn.discovery.run import SCIENCE, Progress
+from eqlearn.discovery.run import Progress
 from eqlearn.report.constants_table import value_text
-from eqlearn.report.environment import environment
 from eqlearn.report.folder import REPORT, ROUNDS, RunFolder
 from eqlearn.report.journal import FileJournal
 from eqlearn.report.motion import SERIES, TIMES, Motion
 from eqlearn.report.page import page
-from eqlearn.report.record import Record, Step
+from eqlearn.report.record import Record
 from eqlearn.report.sample import Sample
-from eqlearn.report.session import History, begin, nothing_left_behind
+from eqlearn.report.session import History, Plan, begin, nothing_left_behind
 from eqlearn.systems.flow import LONG, FoundMotion, discover_dynamics
 from eqlearn.systems.hidden import discover_hidden
 from eqlearn.systems.recording import Recording
@@ -30,74 +28,50 @@ from eqlearn.systems.shooting import Flow, Stretches, shoot
 PARAMETERS = "parameters.csv"
 
 
-@dataclass(frozen=True, kw_only=True)
-class MotionPlan:
-    """How a run looks for dynamics, as plain data; the fields mean what they mean to `discover_dynamics`."""
-
-    form: str = "ode"
-    latents: int = 0
-    primitives: str = SCIENCE
-    penalty: str = "half"
-    hidden_layers: int = 3
-    seed: int = 0
-    seconds: float | None = None
-    restarts: int | None = None
-    jobs: int | None = None
-
-    def __post_init__(self) -> None:
-        parse_set(self.primitives)  # refuses an unknown one before anything begins
-
-
 def search_dynamics(
     folder: RunFolder,
     data: SeriesTable,
-    plan: MotionPlan,
+    plan: Plan,
     *,
+    form: str = "ode",
+    latents: int = 0,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Record:
     """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
 
-    Ctrl-C ends the search, and what was found is written down all the same.
+    `form` and `latents` are as for `discover_dynamics` and `discover_hidden`. Ctrl-C ends the search, and
+    what was found is written down all the same.
     """
+    told = {"form": form, "latents": latents, **asdict(plan)}
     with folder.locked(), nothing_left_behind(folder):
-        begin(folder, data, f"{len(data.recording.series)} series", asdict(plan), resume)
+        begin(folder, data, f"{len(data.recording.series)} series", told, resume)
         history = History(folder, progress)
-        options: dict[str, Any] = {} if not plan.latents else {"latents": plan.latents}
-        find = discover_hidden if plan.latents else discover_dynamics
+        hidden: dict[str, Any] = {} if not latents else {"latents": latents}
+        find = discover_hidden if latents else discover_dynamics
         found = find(
-            data.recording.series, plan.form, dt=data.recording.dt, names=data.recording.names,
-            primitives=plan.primitives, penalty=plan.penalty, hidden_layers=plan.hidden_layers,
-            seconds=plan.seconds, restarts=plan.restarts, seed=plan.seed, n_jobs=plan.jobs,
-            progress=history, journal=lambda name: FileJournal(folder.path / ROUNDS / name), **options,
+            data.recording.series, form, dt=data.recording.dt, names=data.recording.names, progress=history,
+            journal=lambda name: FileJournal(folder.path / ROUNDS / name), **plan.options(), **hidden,
         )  # fmt: skip
-        record = _record(found, data, history.steps, plan)
+        described = _described(found, data, latents)
+        record = Record.of(found.found, found.targets, found.noise, history.steps, described, told)
         sample = Sample.of(*found.rows, np.zeros(len(found.rows[0]), dtype=bool))
         motion = _motion(found, data.recording)
         folder.write_results(record, sample, motion)
-        if plan.latents:
+        if latents:
             folder.write_text(PARAMETERS, parameters_csv(record))
         folder.write_text(REPORT, page(record, sample, None, motion))
         folder.log(f"ended: {found.found.ended}; chosen: {found.found.best}")
     return record
 
 
-def _record(found: FoundMotion, data: SeriesTable, steps: Sequence[Step], plan: MotionPlan) -> Record:
-    search = found.found
-    return Record(
-        inputs=search.variables, targets=found.targets, front=search.front,
-        pick=next(i for i, c in enumerate(search.front) if c is search.best), noise=found.noise,
-        restarts=search.restarts, rounds=search.rounds, seconds=search.seconds, ended=search.ended,
-        exact_restarts=search.exact_restarts, failures=search.failures, history=tuple(steps),
-        network_inputs=search.inputs,
-        data={
-            "name": data.name, "rows": len(found.rows[0]), "rows_read": data.rows, "rows_dropped": 0,
-            "fingerprint": data.fingerprint, "form": found.form, "dt": found.dt,
-            "series": len(data.recording.series), "horizon": found.horizon,
-            **({"parameters": _parameters(found, data)} if plan.latents else {}),
-        },
-        settings=asdict(plan), environment=environment(),
-    )  # fmt: skip
+def _described(found: FoundMotion, data: SeriesTable, latents: int) -> dict[str, Any]:
+    return {
+        "name": data.name, "rows": len(found.rows[0]), "rows_read": data.rows, "rows_dropped": 0,
+        "fingerprint": data.fingerprint, "form": found.form, "dt": found.dt,
+        "series": len(data.recording.series), "horizon": found.horizon,
+        **({"parameters": _parameters(found, data)} if latents else {}),
+    }  # fmt: skip
 
 
 def _parameters(found: FoundMotion, data: SeriesTable) -> list[dict[str, float | None]]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from eqlearn.core.equation import Equation
 from eqlearn.errors import InvalidFile
 from eqlearn.systems.flow import FORMS
-from eqlearn.systems.shooting import simulate
+from eqlearn.systems.simulation import simulate
 
 FORMAT, VERSION = "eqlearn-motion", 1
 SERIES, TIMES = 3, 600

@@ -13,16 +13,16 @@ from typing import Any
 import eqlearn
 from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
-from eqlearn.diagram import diagram
 from eqlearn.report.constants_table import constants_table
-from eqlearn.report.drawing import network_svg
 from eqlearn.report.mathml import mathml
 from eqlearn.report.motion import Motion
 from eqlearn.report.motion_drawing import motion_figures
+from eqlearn.report.network_drawing import network_svg
 from eqlearn.report.payload import embedded, exports, payload
 from eqlearn.report.record import Record
 from eqlearn.report.sample import OUTSIDE, Sample
-from eqlearn.report.verdict import CLOSE, checks, percent, verdict
+from eqlearn.report.verdict import CLOSE, checks, counted, percent, unseen_errors, verdict
+from eqlearn.views.diagram import diagram
 
 # A browser can't break a typeset formula into lines; longer ones are given as text, which it can.
 LARGE_FORMULA, LONG_FORMULA = 16, 60
@@ -56,7 +56,7 @@ def page(record: Record, sample: Sample, network: EQL | None, motion: Motion | N
         "facts": _facts(record),
         "constants": constants_table(record),
         "motion": "" if motion is None else _motion(record, motion),
-        "front_heads": "".join(f'<th scope="col" class="number">{h}</th>' for h in _measured(record)),
+        "front_heads": "".join(f'<th scope="col" class="number">{h}</th>' for h in unseen_errors(record)),
         "front_rows": "".join(_row(record, i) for i in range(len(record.front))),
         "beyond_note": escape(_beyond(record, rows_outside)),
         "network": _network(record, network),
@@ -114,18 +114,12 @@ def _facts(record: Record) -> str:
         "error": percent(best.training_error),
         "held-out error": percent(best.validation_error),
         "extrapolation error": percent(best.extrapolation_error),
-        "complexity": f"{best.complexity} node{'s' if best.complexity > 1 else ''}",
+        "complexity": counted(best.complexity, "node"),
         "fitted constants": str(sum(len(c) for c in best.constants)),
         "networks tried": f"{record.restarts:,}".replace(",", " "),
         "search": f"{record.seconds:.1f} s",
     }
     return "".join(f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v != "-")
-
-
-def _measured(record: Record) -> dict[str, str]:
-    """The errors on unseen rows that the front has: the column's heading and the candidate's field."""
-    columns = {"held out": "validation_error", "beyond": "extrapolation_error"}
-    return {h: f for h, f in columns.items() if any(percent(getattr(c, f)) != "-" for c in record.front)}
 
 
 def _row(record: Record, index: int) -> str:
@@ -136,7 +130,7 @@ def _row(record: Record, index: int) -> str:
     )
     chosen = index == record.pick
     badge = '<span class="badge">chosen</span>' if chosen else ""
-    fields = {"error": "training_error", **_measured(record)}
+    fields = {"error": "training_error", **unseen_errors(record)}
     texts = {
         "nodes": str(candidate.complexity),
         **{h: percent(getattr(candidate, f)) for h, f in fields.items()},
@@ -193,15 +187,16 @@ def _search(record: Record) -> str:
     reasons = ", ".join(f"{n} {reason}" for reason, n in record.failures.items())
     came = f" {failed} came to nothing ({reasons})." if failed else ""
     return (
-        f"{record.restarts} small networks were started in {record.rounds} rounds and {record.seconds:.1f} s."
-        f"{came} {ENDINGS.get(record.ended, '')}"
+        f"It started {counted(record.restarts, 'small network')} in {counted(record.rounds, 'round')} "
+        f"and {record.seconds:.1f} s.{came} {ENDINGS.get(record.ended, '')}"
     )
 
 
 def _improvements(record: Record) -> str:
     return "".join(
-        f"<li><code>{escape(step.equation[:LONG_TEXT])}</code><span>after {step.restarts} networks · error "
-        f"{percent(step.error)} · {step.complexity} nodes</span></li>"
+        f"<li><code>{escape(step.equation[:LONG_TEXT])}</code><span>after "
+        f"{counted(step.restarts, 'network')} · error {percent(step.error)} · "
+        f"{counted(step.complexity, 'node')}</span></li>"
         for step in reversed(record.history)
         if step.equation
     )

@@ -7,14 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from eqlearn.core.equation import Equation
 from eqlearn.core.text import write
-from eqlearn.data.tables import Measurements
 from eqlearn.discovery.run import Found, Progress
 from eqlearn.discovery.select import Candidate, Constant
 from eqlearn.errors import EqlearnError, InvalidArgument, InvalidFile
+from eqlearn.report.environment import environment
 
 FORMAT, VERSION = "eqlearn-run", 1
 # Names are as long as a person makes them, fronts as long as a search makes them; more is not ours.
@@ -84,24 +82,19 @@ class Record:
     @staticmethod
     def of(
         found: Found,
-        data: Measurements,
+        targets: tuple[str, ...],
+        noise: tuple[float, ...],
         steps: Sequence[Step],
+        data: Mapping[str, Any],
         settings: Mapping[str, Any],
-        environment: Mapping[str, Any],
     ) -> Record:
-        """The record of a search that has just ended."""
+        """The record of a search that has just ended; `data` and `settings` say in what and how it looked."""
         return Record(
-            inputs=data.inputs, targets=data.targets, front=found.front,
-            pick=next(i for i, c in enumerate(found.front) if c is found.best),
-            noise=tuple(leftover(e, data.X, data.y[:, k]) for k, e in enumerate(found.best.equations)),
+            inputs=found.variables, targets=targets, front=found.front,
+            pick=next(i for i, c in enumerate(found.front) if c is found.best), noise=noise,
             restarts=found.restarts, rounds=found.rounds, seconds=found.seconds, ended=found.ended,
             exact_restarts=found.exact_restarts, failures=found.failures, history=tuple(steps),
-            network_inputs=found.inputs,
-            data={
-                "name": data.name, "rows": len(data.X), "rows_read": data.rows_read,
-                "rows_dropped": data.rows_dropped, "fingerprint": data.fingerprint,
-            },
-            settings=settings, environment=environment,
+            network_inputs=found.inputs, data=data, settings=settings, environment=environment(),
         )  # fmt: skip
 
     def to_json(self) -> dict[str, Any]:
@@ -142,12 +135,6 @@ class Record:
             if isinstance(error, EqlearnError):
                 raise InvalidFile(f"{where} is damaged: {error}") from error
             raise InvalidFile(f"{where} is damaged: {type(error).__name__}: {error}") from error
-
-
-def leftover(equation: Equation, X: np.ndarray, y: np.ndarray) -> float:
-    """The standard deviation of what an equation leaves over, its constants' freedom discounted."""
-    left = y - equation(X)
-    return math.sqrt(float(left @ left) / max(1, len(y) - len(equation.constants)))
 
 
 def _plain_number(value: float) -> float | str | None:

@@ -10,12 +10,11 @@ import numpy as np
 import torch
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.program import array_functions
+from eqlearn.core.export import TORCH
 from eqlearn.data.tables import Measurements
 from eqlearn.discovery.select import Candidate, Constant
 
 Blocks: TypeAlias = Callable[[], Iterator[np.ndarray]]
-_TORCH = array_functions(torch)
 
 
 def refined(candidate: Candidate, data: Measurements) -> Candidate:
@@ -78,7 +77,7 @@ def _normal_equations(equation: Equation, blocks: Blocks, inputs: int, output: i
         constants = torch.tensor(equation.constants, dtype=torch.float64)[:, None].repeat(1, len(rows))
         constants.requires_grad_()
         columns = [torch.as_tensor(c) for c in rows[:, :inputs].T]
-        value = program.run(_TORCH, columns, list(constants))
+        value = program.run(TORCH, columns, list(constants))
         (slopes,) = torch.autograd.grad(value.sum(), constants)
         residual, jacobian = value.detach().numpy() - rows[:, inputs + output], slopes.numpy()
         sums.rows += len(rows)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eqlearn.discovery.table import some_rows
 from eqlearn.errors import InvalidFile
 
 ROWS = 400
@@ -32,10 +33,10 @@ class Sample:
     ) -> Sample:
         """At most `ROWS` rows of the data, and half as many from outside the training range; `held_out` says
         which rows the search did not see."""
-        rows = _some(len(X), ROWS)
+        rows = some_rows(len(X), ROWS)
         blocks = [(X[rows], y[rows], np.where(held_out[rows], HELD_OUT, TRAINING))]
         if outside is not None:
-            rows = _some(len(outside[0]), ROWS // 2)
+            rows = some_rows(len(outside[0]), ROWS // 2)
             blocks.append((outside[0][rows], outside[1][rows], np.full(len(rows), OUTSIDE)))
         inputs, targets, parts = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
         seen = X[~held_out]
@@ -50,9 +51,3 @@ class Sample:
             raise InvalidFile(f"the sample of the data has shapes {shapes}, which do not fit the run")
         if rows and int(self.part.max()) >= len(PARTS):
             raise InvalidFile(f"the sample of the data has a part {int(self.part.max())}")
-
-
-def _some(rows: int, most: int) -> np.ndarray:
-    if rows <= most:
-        return np.arange(rows)
-    return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))

@@ -12,6 +12,7 @@ import numpy as np
 from eqlearn.core.primitives import parse_set
 from eqlearn.data.series import SeriesTable
 from eqlearn.data.tables import Measurements
+from eqlearn.discovery.constants import noise_of
 from eqlearn.discovery.run import SCIENCE, Progress, Settings, discover
 from eqlearn.discovery.table import Table, split_rows
 from eqlearn.errors import EqlearnError, InvalidArgument
@@ -30,7 +31,7 @@ USUAL = Settings()
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How a run searches, as plain data; the fields mean what they mean to `discover`."""
+    """How a run searches, as plain data: what is asked of any search, for tables and for dynamics."""
 
     primitives: str = SCIENCE
     penalty: str = "half"
@@ -39,10 +40,15 @@ class Plan:
     seconds: float | None = None
     restarts: int | None = None
     jobs: int | None = None
-    select: str = "description"
 
     def __post_init__(self) -> None:
         parse_set(self.primitives)  # refuses an unknown one before anything begins
+
+    def options(self) -> dict[str, Any]:
+        """The same as arguments of `discover` and its like."""
+        options = asdict(self)
+        options["n_jobs"] = options.pop("jobs")
+        return options
 
 
 @dataclass
@@ -67,6 +73,7 @@ def search(
     data: Measurements,
     plan: Plan,
     *,
+    select: str = "description",
     extrapolation: tuple[np.ndarray, np.ndarray] | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
@@ -74,22 +81,23 @@ def search(
 ) -> Record:
     """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
 
-    Ctrl-C ends the search, and what was found is written down all the same.
+    `select` and `extrapolation` are as for `discover`. Ctrl-C ends the search, and what was found is written
+    down all the same.
     """
+    told = {**asdict(plan), "select": select}
     with folder.locked(), nothing_left_behind(folder):
-        begin(folder, data, f"{len(data.X)} rows", asdict(plan), resume)
+        begin(folder, data, f"{len(data.X)} rows", told, resume)
         history = History(folder, progress)
         found = discover(
-            data.X, data.y, primitives=plan.primitives, penalty=plan.penalty,
-            hidden_layers=plan.hidden_layers, seconds=plan.seconds, restarts=plan.restarts, seed=plan.seed,
-            variables=data.inputs, extrapolation=extrapolation, select=plan.select, n_jobs=plan.jobs,
-            progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
+            data.X, data.y, variables=data.inputs, extrapolation=extrapolation, select=select,
+            progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings, **plan.options(),
         )  # fmt: skip
         if found.ended != "interrupted":
             best = refined(found.best, data)
             front = tuple(best if c is found.best else c for c in found.front)
             found = replace(found, best=best, front=front)
-        record = Record.of(found, data, history.steps, asdict(plan), environment())
+        noise = tuple(noise_of(e, data.X, data.y[:, k]) for k, e in enumerate(found.best.equations))
+        record = Record.of(found, data.targets, noise, history.steps, _described(data), told)
         sample = Sample.of(data.X, data.y, _held_out(data, settings, plan.seed), extrapolation)
         folder.write_results(record, sample)
         folder.write_text(REPORT, page(record, sample, record.best.network))
@@ -126,7 +134,7 @@ def begin(
     """Writes down that a run with these settings is under way; refuses to mix it with another."""
     if folder.holds_run and not resume:
         raise InvalidArgument(
-            f"{folder} holds a run already; continue it with `resume`, or choose another folder"
+            f"{folder} holds a run already; continue it with `--resume`, or choose another folder"
         )
     if folder.holds_run:
         _check_same(folder, data, settings)
@@ -157,6 +165,13 @@ def _check_same(folder: RunFolder, data: Measurements | SeriesTable, settings: M
                 f"the run in {folder} was made with `{name}`={then.get(name)!r}, not {value!r}; to continue "
                 "it, give the same"
             )
+
+
+def _described(data: Measurements) -> dict[str, Any]:
+    return {
+        "name": data.name, "rows": len(data.X), "rows_read": data.rows_read,
+        "rows_dropped": data.rows_dropped, "fingerprint": data.fingerprint,
+    }  # fmt: skip
 
 
 def _held_out(data: Measurements, settings: Settings, seed: int) -> np.ndarray:

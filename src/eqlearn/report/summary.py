@@ -7,7 +7,7 @@ import math
 from eqlearn.core.text import printable
 from eqlearn.report.constants_table import value_text
 from eqlearn.report.record import Record
-from eqlearn.report.verdict import checks, percent, verdict
+from eqlearn.report.verdict import checks, percent, unseen_errors, verdict
 
 
 def equations_text(record: Record, index: int | None = None) -> str:
@@ -43,8 +43,7 @@ def _constants(record: Record) -> list[str]:
 
 def _front(record: Record, width: int) -> list[str]:
     heads = ["", "#", "nodes", "error"]
-    unseen = {"held out": "validation_error", "beyond": "extrapolation_error"}
-    unseen = {h: f for h, f in unseen.items() if any(not math.isnan(getattr(c, f)) for c in record.front)}
+    unseen = unseen_errors(record)
     rows = [[*heads, *unseen, "equation"]]
     for i, c in enumerate(record.front):
         errors = [percent(getattr(c, f)) for f in ("training_error", *unseen.values())]

@@ -17,6 +17,8 @@ def verdict(record: Record) -> str:
     if "form" in record.data:
         return _verdict_on_motion(record)
     if not any(e.expr.free_symbols for e in best.equations):
+        if best.exact:
+            return f"There is nothing to explain: {names} did not vary in the training rows."
         if record.ended == "out of time":
             return (
                 f"The time was too short to find an equation for {names} that is better than a constant; "
@@ -25,17 +27,13 @@ def verdict(record: Record) -> str:
         return f"No law was found: no equation describes {names} better than a constant does."
     if best.exact:
         return f"An exact law was found: it gives {names} in the training rows to rounding error."
-    left = percent(best.training_error)
     level = _listed([f"±{short(n)}" for n in record.noise])
+    left = f"{percent(best.training_error)} of the spread of {names} unexplained (noise of {level})"
+    one = len(record.targets) == 1
     if best.training_error < CLOSE:
-        return (
-            f"No exact law was found, but this one comes close: it leaves {left} of the spread of {names} "
-            f"unexplained (noise of {level})."
-        )
-    return (
-        f"No exact law was found: this equation leaves {left} of the spread of {names} unexplained "
-        f"(noise of {level})."
-    )
+        close = "this one comes close: it leaves" if one else "these come close: they leave"
+        return f"No exact law was found, but {close} {left}."
+    return f"No exact law was found: {'this equation leaves' if one else 'these equations leave'} {left}."
 
 
 def _verdict_on_motion(record: Record) -> str:
@@ -64,6 +62,13 @@ def checks(record: Record) -> str:
     return " ".join(sentences)
 
 
+def unseen_errors(record: Record) -> dict[str, str]:
+    """The errors on rows that the search did not see, where the front has them: a heading, and the
+    candidate's field."""
+    fields = {"held out": "validation_error", "beyond": "extrapolation_error"}
+    return {h: f for h, f in fields.items() if not all(math.isnan(getattr(c, f)) for c in record.front)}
+
+
 def percent(fraction: float) -> str:
     """A fraction of the spread in per cent, with as many digits as matter."""
     if math.isnan(fraction):
@@ -76,6 +81,11 @@ def percent(fraction: float) -> str:
     # Three digits from 10 % on, two below.
     decimals = (1 if value < 10 else 2) - math.floor(math.log10(value)) if value > 0 else 0
     return f"{value:.{max(0, decimals)}f} %"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, "1 node" or "2 nodes"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def short(value: float) -> str:

@@ -20,7 +20,7 @@ from eqlearn.reproduce.options import (
 )
 
 
-class Preset(str, Enum):
+class Search(str, Enum):
     modern = "modern"
     networks = "networks"
     paper = "paper"
@@ -34,9 +34,9 @@ class Sine(str, Enum):
 
 def benchmark(
     preset: Annotated[
-        Preset,
+        Search,
         typer.Option(help="How equations are looked for; 'networks' is 'modern' with nothing but networks."),
-    ] = Preset.modern,
+    ] = Search.modern,
     penalty: PenaltyOption = Penalty.half,
     seeds: SeedsOption = 20,
     noise: Annotated[float, typer.Option(help="Noise, as a fraction of the target's spread.", min=0)] = 0.0,
@@ -47,7 +47,7 @@ def benchmark(
     quick: Annotated[bool, typer.Option("--quick", help="Two seeds of the ten functions.")] = False,
     out: OutOption = Path("runs/benchmark"),
 ) -> None:
-    """The table of ten functions, and three more; every seed has its own data and counts."""
+    """The paper's ten functions, and three more. Every seed has its own data and counts."""
     from eqlearn.experiments.benchmark import TARGETS, Condition, trials
     from eqlearn.experiments.rates import benchmark_table, draw_rates
     from eqlearn.report.ledger import Ledger
@@ -74,7 +74,7 @@ def suite(
     only: OnlyOption = None,
     out: OutOption = Path("runs/suites"),
 ) -> None:
-    """A set of formulas from the literature, with default settings and a budget in seconds."""
+    """Formulas of the literature. Default settings, and a budget in seconds."""
     from eqlearn.experiments.rates import suite_table
     from eqlearn.experiments.suites import find_suite, trials
     from eqlearn.report.ledger import Ledger

@@ -46,7 +46,7 @@ def oscillator(
     quick: QuickOption = False,
     out: OutOption = Path("runs/oscillator"),
 ) -> None:
-    """The harmonic oscillator with a hidden frequency, to second order in the step of time and beyond."""
+    """An oscillator with a hidden frequency. To second order in the step of time, and beyond."""
     _reproduce("oscillator", preset.value, penalty.value, seeds, twins, quick, out)
 
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from eqlearn.reproduce.benchmark import Preset as Search
-from eqlearn.reproduce.benchmark import Sine, benchmark
+from eqlearn.reproduce.benchmark import Search, Sine, benchmark
 from eqlearn.reproduce.dynamics import kinematics, oscillator
 from eqlearn.reproduce.mnist import Network, mnist
 from eqlearn.reproduce.options import OutOption, Penalty, leave_picture
@@ -27,7 +26,7 @@ def everything(
     ] = None,
     out: OutOption = Path("runs/paper"),
 ) -> None:
-    """Benchmark, MNIST arithmetic, kinematics and oscillator, then the paper on one page.
+    """All experiments, and the paper on one page. Benchmark, MNIST arithmetic, kinematics and oscillator.
 
     What is there already is not run again, so a killed run goes on.
     """

@@ -63,7 +63,7 @@ def mnist(
     ] = True,
     out: OutOption = Path("runs/mnist"),
 ) -> None:
-    """Two images, one encoder, one equation; the only label is the result."""
+    """Arithmetic with images of digits. One encoder, one equation; the only label is the result."""
     from eqlearn.data.digits import load_digits
     from eqlearn.experiments.mnist import Condition, forget
     from eqlearn.report.ledger import Ledger

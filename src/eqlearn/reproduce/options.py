@@ -34,7 +34,7 @@ OutOption = Annotated[Path, typer.Option(help="The folder for the results.")]
 
 def wanted(only: str | None, names: list[str]) -> list[str]:
     """The names asked for with `--only`, or all of them."""
-    from eqlearn.core.expressions import did_you_mean
+    from eqlearn.core.names import did_you_mean
     from eqlearn.errors import UnknownName
 
     if only is None:

@@ -14,7 +14,7 @@ def timing(
     quick: Annotated[bool, typer.Option("--quick", help="A twentieth of the steps, scaled up.")] = False,
     out: OutOption = Path("runs/timing"),
 ) -> None:
-    """20,000 steps of the paper's network, one trial alone and twenty together."""
+    """Seconds for 20,000 steps of the paper's network. One trial alone, and twenty together."""
     from eqlearn.experiments.timing import STEPS, TIMINGS, timing_table
     from eqlearn.report.ledger import Ledger
 

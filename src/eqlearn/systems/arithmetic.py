@@ -103,6 +103,9 @@ class ImageArithmetic(nn.Module):
 class PairLoss(nn.Module):
     """The mean squared error over random pairs of training images; what is drawn depends on seed and step.
 
+    With `huber`, errors larger than that count by their size, not their square, so that a few digits nobody
+    can read do not pull at all the others.
+
     Each step encodes `images` images once and makes `pairs` pairs among them, which costs no more than one
     pair per image would; with `disjoint`, each image is in one pair only, as in the paper. Pairs whose result
     is not `below` the bound are thrown away, so that training never sees them. `shift` moves each image by up
@@ -124,8 +127,11 @@ class PairLoss(nn.Module):
         disjoint: bool = False,
         shift: int = 0,
         below: float | None = None,
+        huber: float | None = None,
     ) -> None:
         super().__init__()
+        if huber is not None and not huber > 0:
+            raise InvalidArgument(f"`huber` must be positive, or None for squares alone; got {huber}")
         if len(images) != len(labels) or len(labels) == 0 or batch < 2 or pairs < 1:
             raise InvalidArgument(
                 f"needs images with a label each, `batch` >= 2 and `pairs` >= 1; got {len(images)} images, "
@@ -134,7 +140,7 @@ class PairLoss(nn.Module):
         self.table = operation.table()
         self.images, self.labels = images, labels
         self.seed, self.batch, self.pairs = seed, batch, pairs
-        self.disjoint, self.shift, self.below = disjoint, shift, below
+        self.disjoint, self.shift, self.below, self.huber = disjoint, shift, below, huber
         self.unit = operation.scale / 9
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
 
@@ -153,7 +159,13 @@ class PairLoss(nn.Module):
             first, second, target = first[kept], second[kept], target[kept]
         residual = (model.combine(latents[first], latents[second]) - target) / self.unit
         # A low bound may leave none of a step's pairs: such a step has nothing to teach, and is no failure.
-        return residual.square().sum(dim=-1) / max(len(target), 1)
+        return self._cost(residual).sum(dim=-1) / max(len(target), 1)
+
+    def _cost(self, residual: Tensor) -> Tensor:
+        if self.huber is None:
+            return residual.square()
+        square = residual.abs().clamp(max=self.huber)
+        return square * (2 * residual.abs() - square)
 
     def _pairs(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         if self.disjoint:

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.core.expressions import fitted
-from eqlearn.core.network import EQL, Init
+from eqlearn.core.network import EQL, Init, member_seeds
 from eqlearn.core.primitives import PAPER, PrimitivesLike
 from eqlearn.errors import InvalidArgument, UnknownName
 
@@ -214,5 +214,4 @@ def _apart(seed: int | Sequence[int] | None, number: int, members: int | None) -
     """Seeds of a state's network, different from those of the other states'."""
     if seed is None:
         return None
-    seeds = [seed + i for i in range(members or 1)] if isinstance(seed, int) else list(seed)
-    return [s * 16 + number for s in seeds]
+    return [s * 16 + number for s in member_seeds(seed, members)]

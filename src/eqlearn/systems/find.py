@@ -20,18 +20,17 @@ from eqlearn.systems.distil import DistilLoss, simulated
 from eqlearn.systems.dynamics import DynamicsSystem, Pairs, PropagationLoss
 from eqlearn.systems.finish import finish
 from eqlearn.systems.gauge import Gauge
-from eqlearn.systems.law import Law
+from eqlearn.systems.law import Law, latent_names
 from eqlearn.systems.refine import Refined
 from eqlearn.systems.rollout import rollout
 from eqlearn.systems.series import EncoderShape, SeriesEncoder
 from eqlearn.systems.trajectories import Trajectories
-from eqlearn.training.loop import Record, Training, train
+from eqlearn.training.loop import Record, Start, Training, train
 from eqlearn.training.optimisers import OptimiserFactory
 from eqlearn.training.presets import settle_
 from eqlearn.training.schedule import Phase, Schedule
 from eqlearn.training.state import TrainingState
 
-Start = Callable[[TrainingState | None], Training]
 Follow = Callable[[str, Start], Iterator[Record]]
 
 # Series that the law makes for the encoder's distillation, for each observed one: a third of them only to
@@ -199,15 +198,11 @@ def _ranked(
     return [system.member(i) for i in order]
 
 
-def _names(latents: int) -> tuple[str, ...]:
-    return ("z",) if latents == 1 else tuple(f"z{i + 1}" for i in range(latents))
-
-
 def _as_trained(system: DynamicsSystem, pairs: Pairs, failures: int) -> FoundDynamics:
     """What a preset without finish ends with: the network is the equation, however long."""
     cell = system.double().cell
     latents = cell.latents if isinstance(cell, EQLCell) else 0
-    variables = [*pairs.observed.names, *_names(int(latents))]
+    variables = [*pairs.observed.names, *latent_names(int(latents))]
     equations = Equation.read_all(cell, variables)
     return FoundDynamics(system.encoder, cell, equations, equations, (), system, None, failures)
 
@@ -223,7 +218,7 @@ def _finished(
             raise InvalidArgument("only a system with an `EQLCell` can be finished; it has the equations")
         with torch.no_grad():
             z = system.latent(pairs.observed.states.float()).double()
-        law = Law.of_cell(cell, pairs.observed.names, _names(cell.latents))
+        law = Law.of_cell(cell, pairs.observed.names, latent_names(cell.latents))
         fits.append(finish(law, z, pairs.propagated, orders=settings.orders, stop=stop))
         if fits[-1].loss < 1e-6:
             break

@@ -14,13 +14,15 @@ import numpy as np
 from eqlearn.core.equation import Equation
 from eqlearn.core.primitives import PrimitivesLike
 from eqlearn.discovery.deadline import Deadline
+from eqlearn.discovery.journal import Journal
 from eqlearn.discovery.plan import EXACT_FIRST
-from eqlearn.discovery.run import SCIENCE, Found, Journal, Progress, Settings, discover
+from eqlearn.discovery.run import SCIENCE, Found, Progress, Settings, discover
 from eqlearn.discovery.select import Candidate, pareto_front
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.systems.recording import Recording
 from eqlearn.systems.settle import Model, fitted_model, settle, snapped, without_spare_terms
-from eqlearn.systems.shooting import TOLERANCE, Stretches, simulate
+from eqlearn.systems.shooting import TOLERANCE, Stretches
+from eqlearn.systems.simulation import simulate
 from eqlearn.systems.smoothing import FEWEST_TIMES, noise_level, smooth
 from eqlearn.systems.trajectories import Trajectories
 

@@ -17,9 +17,11 @@ from eqlearn.core.snapping import snap_constant, trusted_bits
 from eqlearn.discovery.select import Candidate, Constant
 from eqlearn.errors import InvalidArgument
 from eqlearn.systems.flow import LONG, SHORT, FoundMotion, discover_dynamics, recorded, tables
+from eqlearn.systems.law import latent_names
 from eqlearn.systems.recording import Recording
 from eqlearn.systems.settle import EXACT_MOTION
-from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, enough_substeps, shoot
+from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, shoot
+from eqlearn.systems.simulation import enough_substeps
 
 # Fewer series can't tell what differs between them from what does not.
 FEWEST_SERIES = 5
@@ -187,7 +189,7 @@ def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) 
     flow = Flow(law.equations)
     wanted = law.varying
     parameters = law.values[:, list(wanted)] * np.array(law.signs)
-    names = ("z",) if len(wanted) == 1 else tuple(f"z{i + 1}" for i in range(len(wanted)))
+    names = latent_names(len(wanted))
     variables = (*recording.names, *names)
     common = np.median(law.values, axis=0)
     numbers: list[Any] = [fitted(float(c)) for c in common]
@@ -198,7 +200,7 @@ def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) 
         numbers[place] = sign * real_symbol(name)
     equations = tuple(
         Equation(
-            replace_constants(f.equation_.expr, dict(zip(f.holders, numbers[place], strict=True))), variables
+            replace_constants(f.equation.expr, dict(zip(f.holders, numbers[place], strict=True))), variables
         ).simplified()
         for f, place in zip(flow.formulas, flow.places, strict=True)
     )

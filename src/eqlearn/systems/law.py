@@ -14,13 +14,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from eqlearn.core.equation import Equation
+from eqlearn.core.export import TORCH
 from eqlearn.core.expressions import fitted, real_symbol
-from eqlearn.core.program import Program, array_functions, lower
+from eqlearn.core.program import Program, lower
 from eqlearn.errors import InvalidArgument
 from eqlearn.systems.cells import EQLCell, Form, step_once
 from eqlearn.systems.gauge import Gauge
-
-TORCH = array_functions(torch)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,6 +189,11 @@ class Law:
             sp.Add(*(fitted(float(c)) * m for c, m, on in zip(row, basis, kept, strict=True) if on))
             for row, kept in zip(self.coefficients, self.active, strict=True)
         ]
+
+
+def latent_names(count: int) -> tuple[str, ...]:
+    """What hidden parameters are called: z, or z1, z2, ..."""
+    return ("z",) if count == 1 else tuple(f"z{i + 1}" for i in range(count))
 
 
 def _monomials(x: Tensor, exponents: Tensor) -> Tensor:

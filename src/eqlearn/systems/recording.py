@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn.core.columns import checked_names
+from eqlearn.core.names import checked_names
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.systems.trajectories import Trajectories
 

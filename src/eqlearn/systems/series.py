@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from eqlearn.core.network import member_seeds
 from eqlearn.errors import InvalidArgument, UnknownName
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "tanh": torch.tanh, "silu": F.silu}
@@ -126,8 +127,7 @@ class SeriesEncoder(nn.Module):
         self.register_buffer("scales", torch.ones(states) if scales is None else scales.clone())
         channels = [states * (1 + shape.own_scale), *[shape.filters] * shape.convolutions]
         dense = [shape.filters * left, *shape.hidden, latents]
-        seeds = [seed + i for i in range(members or 1)] if isinstance(seed, int) else list(seed)
-        generators = [torch.Generator().manual_seed(s) for s in seeds]
+        generators = [torch.Generator().manual_seed(s) for s in member_seeds(seed, members)]
         self.kernels = nn.ParameterList(
             _drawn((out, into, shape.width), generators) for into, out in pairwise(channels)
         )

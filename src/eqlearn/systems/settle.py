@@ -13,8 +13,9 @@ import sympy as sp
 from eqlearn.core.equation import Equation
 from eqlearn.core.snapping import number_cost, snap_constant, trusted_bits
 from eqlearn.discovery.least_squares import never
-from eqlearn.discovery.select import Candidate, Constant, constant_cost, description_length
-from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, enough_substeps, shoot
+from eqlearn.discovery.select import Candidate, Constant, constant_cost, description_length, formula_costs
+from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, shoot
+from eqlearn.systems.simulation import enough_substeps
 
 # Sweeps over all states in which each tries its alternatives.
 SWEEPS = 3
@@ -45,15 +46,8 @@ class Model:
         if not self.shot.finite:
             return math.inf
         rows = self.stretches.rows
-        numbers = sum(constant_cost(c.value, c.standard_error, rows) for each in self.constants for c in each)
-        numbers += sum(_exact_number_cost(e.expr) for e in self.equations)
-        alphabet = {n.func for e in self.equations for n in sp.preorder_traversal(e.expr) if n.args}
-        nodes, symbols = (
-            sum(e.complexity for e in self.equations),
-            len(alphabet) + len(self.equations[0].variables) + 1,
-        )
         told = sum(weight * rows * math.log(max(float(e), TOLERANCE)) for e in self.shot.errors)
-        return told + description_length(0, 1.0, numbers, nodes, symbols)
+        return told + description_length(0, 1.0, *formula_costs(self.equations, self.constants, rows))
 
     @property
     def weight(self) -> float:
@@ -194,9 +188,3 @@ def snapped(model: Model) -> Model:
     numbers = [v if f else float(x) for v, f, x in zip(values, fixed, shot.constants, strict=True)]
     final = [equation.simplified() for equation in flow.equations(numbers)]
     return fitted_model(final, stretches, before=Model(flow, shot, stretches))
-
-
-def _exact_number_cost(expr: sp.Expr) -> float:
-    """Nats for the integers, fractions and the like in a formula; signs and 1 are free."""
-    exact = (n for n in sp.preorder_traversal(expr) if n.is_Rational and n not in (0, 1, -1))
-    return sum(number_cost(n) for n in exact) * math.log(2)

@@ -19,10 +19,8 @@ from eqlearn.systems.recording import Recording
 
 # Relative to the spread of a state: what a simulation may be wrong by without being told from the truth.
 TOLERANCE = 1e-7
-MOST_SUBSTEPS = 32
 
 Slopes: TypeAlias = tuple[np.ndarray, np.ndarray]
-Derivative: TypeAlias = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +67,13 @@ class Flow:
         for formula in self.formulas:
             constants = [_constant_symbol(i) for i in range(len(formula.start))]
             numbers = dict(zip(formula.holders, constants, strict=True))
-            expr = replace_constants(formula.equation_.expr, numbers)
-            self._programs.append(_programs(expr, formula.equation_.variables, len(constants)))
+            expr = replace_constants(formula.equation.expr, numbers)
+            self._programs.append(_programs(expr, formula.equation.variables, len(constants)))
 
     def equations(self, constants: Sequence[sp.Expr | float]) -> tuple[Equation, ...]:
         """The equations with these constants, numbers or exact expressions."""
         pairs = zip(self.formulas, self.places, strict=True)
-        return tuple(formula.equation(list(constants[place])) for formula, place in pairs)
+        return tuple(formula.with_constants(list(constants[place])) for formula, place in pairs)
 
     def linearise(self, states: np.ndarray, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values `(rows, states)`, and their slopes by states and then constants, at such states."""
@@ -273,61 +271,3 @@ def _standard_errors(matrix: np.ndarray, variance: float) -> np.ndarray:
     errors = np.sqrt(variance * (vectors[kept] ** 2 / singular[kept, None] ** 2).sum(axis=0)) / scale
     errors[(np.abs(vectors[~kept]) > 1e-3).any(axis=0)] = math.inf
     return np.asarray(errors)
-
-
-def simulate(
-    equations: Sequence[Equation],
-    start: np.ndarray,
-    steps: int,
-    dt: float,
-    form: str,
-    *,
-    latents: np.ndarray | None = None,
-    substeps: int = 4,
-) -> np.ndarray:
-    """The motion from starts `(pieces, states)`, as `(pieces, steps + 1, states)`; NaN from where it leaves
-    the range of float64 on. `latents` `(pieces, latents)` are inputs of the equations that stay as they are.
-    """
-    given = np.empty((len(start), 0)) if latents is None else latents
-
-    def rate(state: np.ndarray) -> np.ndarray:
-        inputs = np.concatenate([state, given], axis=1)
-        return np.stack([equation(inputs) for equation in equations], axis=1)
-
-    motion = [np.asarray(start, dtype=np.float64)]
-    with np.errstate(all="ignore"):
-        for _ in range(steps):
-            motion.append(_simulated(rate, motion[-1], dt, form, substeps))
-    values = np.stack(motion, axis=1)
-    values[~np.isfinite(values).all(axis=2)] = np.nan
-    return values
-
-
-def _simulated(rate: Derivative, state: np.ndarray, dt: float, form: str, substeps: int) -> np.ndarray:
-    if form == "map":
-        return rate(state)
-    h = dt / substeps
-    for _ in range(substeps):
-        k1 = rate(state)
-        k2 = rate(state + h / 2 * k1)
-        k3 = rate(state + h / 2 * k2)
-        state = state + h / 6 * (k1 + 2 * k2 + 2 * k3 + rate(state + h * k3))
-    return state
-
-
-def enough_substeps(equations: Sequence[Equation], stretches: Stretches, noise: float) -> int:
-    """How often a step must be divided for a simulation's own error to vanish behind the noise."""
-    if stretches.form == "map":
-        return 1
-    some = stretches.values[:: max(1, len(stretches.values) // 8)]
-    start, steps = some[:, 0] * stretches.scale, some.shape[1] - 1
-    substeps = 1
-    coarse = simulate(equations, start, steps, stretches.dt, "ode", substeps=substeps)
-    while substeps < MOST_SUBSTEPS:
-        fine = simulate(equations, start, steps, stretches.dt, "ode", substeps=2 * substeps)
-        with np.errstate(all="ignore"):
-            gap = np.nanmax(np.abs(fine - coarse) / stretches.scale, initial=0.0)
-        if gap <= max(TOLERANCE, 0.02 * noise):
-            break
-        substeps, coarse = 2 * substeps, fine
-    return substeps

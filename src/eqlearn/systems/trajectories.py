@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from eqlearn.core.columns import checked_names
+from eqlearn.core.names import checked_names
 from eqlearn.errors import InvalidArgument, NotFinite
 
 

@@ -154,6 +154,9 @@ class Training:
         )
 
 
+Start: TypeAlias = Callable[[TrainingState | None], Training]
+
+
 def train(
     model: nn.Module,
     loss: Loss,

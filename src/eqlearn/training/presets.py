@@ -109,7 +109,7 @@ PRESETS: dict[str, Preset] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class TrainedPopulation:
     """What all seeds of one run led to: `network.member(i)` came from `seeds[i]` and ended at `loss[i]`.
 
     Members in `failures` stopped before the end; they are what they last were.
@@ -130,7 +130,7 @@ def train_population(
     *,
     record_every: int = 500,
     on_record: Callable[[Record], object] | None = None,
-) -> Population:
+) -> TrainedPopulation:
     """Trains one network for each seed, all of them as one tensor program.
 
     `X` is `(rows, in)` and `y` `(rows,)` or `(rows, out)`; with a leading axis, each member has data of its
@@ -152,7 +152,7 @@ def train_population(
     settle_(network.eval())
     with torch.no_grad():
         final = loss(network, preset.schedule[-1])
-    return Population(network, tuple(seeds), final, run.failures, run.seconds)
+    return TrainedPopulation(network, tuple(seeds), final, run.failures, run.seconds)
 
 
 @torch.no_grad()

@@ -17,7 +17,7 @@ class TensorBoardWriter:
     """Writes each record's loss, penalty, weights left and, if asked for, equation.
 
     ```python
-    with TensorBoardWriter("runs/first", equation=lambda model: Equation.read(model)) as writer:
+    with TensorBoardWriter("runs/first", equation=lambda model: Equation.read(model, ["x"])) as writer:
         for record in train(model, loss, schedule, on_record=writer): ...
     ```
 

@@ -235,7 +235,10 @@
       : along.values.map((v, i) => (finite(out.residual[i]) ? out.residual[i] + between(along.grid, curve, v) : NaN));
     const [seen, reach] = [extent(shown), extent(curve)];
     const room = 3 * (seen[1] - seen[0] || Math.abs(seen[1]) || 1);
-    const [low, high] = padded([Math.max(Math.min(seen[0], reach[0]), seen[0] - room), Math.min(Math.max(seen[1], reach[1]), seen[1] + room)]);
+    const ends = [Math.max(Math.min(seen[0], reach[0]), seen[0] - room), Math.min(Math.max(seen[1], reach[1]), seen[1] + room)];
+    // A line that does not depend on this input is drawn flat, not as the rounding errors around it.
+    const least = 1e-4 * Math.max(...ends.map(Math.abs));
+    const [low, high] = padded(ends[1] - ends[0] < least ? [ends[0] - least, ends[1] + least] : ends);
     const [from, to] = extent(along.grid, along.values);
     const axes = {
       x: { label: along.name, scale: (a, b) => linear(from, to, a, b) },

@@ -175,7 +175,7 @@ def test_a_run_can_be_resumed_when_it_is_over(run, capsys):
     ("words", "message"),
     [
         (["nope.csv", "--states", "x"], "there is no file 'nope.csv'"),
-        (["turn.csv"], "name the columns that move with `states`"),
+        (["turn.csv"], "name the columns that move with `--states`"),
         (["turn.csv", "--states", "x,w"], "no column 'w'"),
         (["turn.csv", "--states", "x,v", "--time", "t"], "two rows at the time 0"),
         (["turn.csv", "--states", "x,x"], "'x' is named twice"),

@@ -5,8 +5,8 @@ import torch
 
 from eqlearn.core.network import EQL
 from eqlearn.core.primitives import PRIMITIVES
-from eqlearn.diagram import diagram, unit_label
 from eqlearn.errors import InvalidArgument
+from eqlearn.views.diagram import diagram, unit_label
 
 
 def small_network(skip=False):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eqlearn.rows import arrange
+from eqlearn.discovery.table import arrange
 
 
 def table(rows=6):

@@ -291,6 +291,22 @@ def test_help_loads_nothing_slow():
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
+def test_a_bad_table_is_refused_before_torch_is_loaded(tmp_path):
+    path = tmp_path / "few.csv"
+    path.write_text("a,y\n1,2\n")
+    command = ["fit", str(path), "--target", "y"]
+    code = f"import sys; from eqlearn.cli import main; assert main({command!r}) == 2"
+    code += "; assert 'torch' not in sys.modules"
+
+    subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_has_a_short_form(option, capsys):
+    assert main(["show", option]) == 0
+    assert "Usage: eqlearn show" in capsys.readouterr().out
+
+
 def test_completion_offers_the_commands():
     environment = {
         **os.environ,

@@ -1,10 +1,20 @@
-"""The finished rounds of a search, kept in memory so that a later search can go on from them."""
+"""Finished rounds, remembered: what a search asks of a journal, and one that is kept in memory."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from eqlearn.discovery.explore import Outcome
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """Remembers finished rounds, so that a search that was killed goes on where it was."""
+
+    def recall(self, number: int) -> Outcome | None: ...
+
+    def record(self, outcome: Outcome) -> None: ...
 
 
 @dataclass

@@ -13,7 +13,7 @@ from eqlearn.core.text import quote
 from eqlearn.discovery.select import Candidate
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.estimator import EQLRegressor
-from eqlearn.figures import KINDS, Picture, draw
+from eqlearn.views.figures import KINDS, Picture, draw
 
 
 def candidate(text, error, names=("x", "y"), network=None):

@@ -8,7 +8,7 @@ from rich.console import Console
 from eqlearn.core.equation import Equation
 from eqlearn.discovery.run import Progress
 from eqlearn.discovery.select import Candidate
-from eqlearn.progress import show_progress
+from eqlearn.views.progress import show_progress
 
 
 def report(number=1, text="2.0*x", error=0.5, names=("x",)):

@@ -1,15 +1,14 @@
-"""What the commands that search have in common: names in options, the display, what is printed at the end."""
+"""What a search shows: a display while it runs, and what it found at its end."""
 
 from __future__ import annotations
 
-import csv
 import json as plain_json
 import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -17,29 +16,6 @@ if TYPE_CHECKING:
     from eqlearn.discovery.run import Progress
     from eqlearn.report.folder import RunFolder
     from eqlearn.report.record import Record
-
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-SecondsOption = Annotated[float | None, typer.Option(help="How long to search.", min=0.1, show_default=False)]
-SeedOption = Annotated[int, typer.Option(help="The same seed gives the same equations.", min=0)]
-JobsOption = Annotated[
-    int | None, typer.Option(help="How many processes; -1 is one per processor.", show_default=False)
-]
-OutOption = Annotated[
-    Path | None, typer.Option(help="The folder for the run; runs/NAME unless told.", show_default=False)
-]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")]
-PrimitivesOption = Annotated[
-    str,
-    typer.Option(
-        help="The functions an equation may hold, such as 'id square sin1 mul'.", show_default=False
-    ),
-]
-LayersOption = Annotated[int, typer.Option(help="How deep functions may be nested.", min=1)]
-
-
-def listed_names(text: str) -> list[str]:
-    """Column names separated by commas; one that holds a comma stands in double quotes."""
-    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
 
 
 def run_folder(out: Path | None, name: str) -> RunFolder:
@@ -61,7 +37,7 @@ def displayed(
         return
     from rich.console import Console
 
-    from eqlearn.progress import show_progress
+    from eqlearn.views.progress import show_progress
 
     with show_progress(seconds, target, Console(stderr=True)) as progress:
         yield progress

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eqlearn.core.text import latex_name
-from eqlearn.diagram import Diagram, Node, diagram
 from eqlearn.discovery.select import Candidate
 from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.views.diagram import Diagram, Node, diagram
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

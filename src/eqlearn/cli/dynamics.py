@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eqlearn.errors import InvalidArgument
-from eqlearn.printing import (
+from eqlearn.cli.options import (
     JobsOption,
     JsonOption,
     LayersOption,
@@ -18,11 +17,11 @@ from eqlearn.printing import (
     ResumeOption,
     SecondsOption,
     SeedOption,
-    displayed,
+    check_resume,
     listed_names,
-    print_found,
-    run_folder,
 )
+from eqlearn.cli.printing import displayed, print_found, run_folder
+from eqlearn.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from eqlearn.systems.recording import Recording
@@ -71,27 +70,29 @@ def dynamics(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equations.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Find the equations of motion of a system from series of its states.
+    """Find equations of motion in series of a system's states.
 
     Example: eqlearn dynamics lorenz.csv --states x,y,z --time t --id run --seconds 120
     """
     from eqlearn.data.series import read_series
     from eqlearn.discovery.run import SCIENCE
-    from eqlearn.report.dynamics import MotionPlan, parameters_text, search_dynamics
+    from eqlearn.report.dynamics import parameters_text, search_dynamics
+    from eqlearn.report.session import Plan
     from eqlearn.systems.flow import target_names
 
-    if resume and out is None:
-        raise InvalidArgument("`--resume` needs `--out` with the folder of the run to go on with")
+    check_resume(resume, out)
     table = read_series(data, listed_names(states), time=time or None, run=run or None)
     table = replace(table, recording=_timed(table.recording, time, dt, form))
-    plan = MotionPlan(
-        form=form.value, latents=latents, primitives=primitives or SCIENCE, hidden_layers=hidden_layers,
-        seed=seed, seconds=seconds, restarts=restarts, jobs=jobs,
+    plan = Plan(
+        primitives=primitives or SCIENCE, hidden_layers=hidden_layers, seed=seed, seconds=seconds,
+        restarts=restarts, jobs=jobs,
     )  # fmt: skip
     folder = run_folder(out, table.stem)
-    targets = ", ".join(target_names(table.recording.names, plan.form))
+    targets = ", ".join(target_names(table.recording.names, form.value))
     with displayed(seconds, targets, quiet or json) as progress:
-        record = search_dynamics(folder, table, plan, resume=resume, progress=progress)
+        record = search_dynamics(
+            folder, table, plan, form=form.value, latents=latents, resume=resume, progress=progress
+        )
     print_found(record, folder.path, quiet, json)
     if latents and not (quiet or json):
         typer.echo(f"\n{parameters_text(record)}")

@@ -68,7 +68,7 @@ def test_presets_are_known_by_name(settings, penalty, monkeypatch):
         seen["preset"] = preset.name
         raise InvalidArgument("enough")
 
-    monkeypatch.setattr("eqlearn.gradient_search.search_by_gradient", pretend)
+    monkeypatch.setattr("eqlearn.discovery.gradient.search_by_gradient", pretend)
     with pytest.raises(InvalidArgument, match="enough"):
         EQLRegressor(settings=settings, penalty=penalty).fit(table(), table()[:, 0])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from html import escape
 
-from eqlearn.diagram import Diagram, Edge, Node
+from eqlearn.views.diagram import Diagram, Edge, Node
 
 COLUMN, ROW, MARGIN = 170.0, 62.0, 78.0
 TALLEST = 12

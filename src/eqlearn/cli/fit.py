@@ -1,0 +1,117 @@
+"""`eqlearn fit`: an equation for a column of a table."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from eqlearn.cli.options import (
+    JobsOption,
+    JsonOption,
+    LayersOption,
+    OutOption,
+    PrimitivesOption,
+    ResumeOption,
+    SecondsOption,
+    SeedOption,
+    check_resume,
+    listed_names,
+)
+from eqlearn.cli.printing import displayed, print_found, run_folder
+from eqlearn.reproduce.options import Penalty
+
+# The data set that ships with the package is searched for so long, unless told.
+DEMO_SECONDS = 12.0
+
+
+class Select(str, Enum):
+    description = "description"
+    accuracy = "accuracy"
+    simplest = "simplest"
+    extrapolation = "extrapolation"
+
+
+def fit(
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATA",
+            show_default=False,
+            help="A CSV, TSV, Parquet, .npy or .npz file; - is standard input. Without one, the planets' "
+            "periods and distances, which ship with the package.",
+        ),
+    ] = None,
+    target: Annotated[
+        str, typer.Option(help="The column to explain; several: u,v.", show_default=False)
+    ] = "",
+    inputs: Annotated[str, typer.Option(help="The columns to explain it with; all others unless told.")] = "",
+    ignore: Annotated[str, typer.Option(help="Columns to leave out.")] = "",
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
+    ] = False,
+    extrapolation: Annotated[
+        str, typer.Option(metavar="DATA", help="Rows outside the training range: measured, never fitted.")
+    ] = "",
+    seconds: SecondsOption = None,
+    restarts: Annotated[
+        int | None, typer.Option(help="How many networks to start.", min=1, show_default=False)
+    ] = None,
+    seed: SeedOption = 0,
+    jobs: JobsOption = None,
+    out: OutOption = None,
+    resume: ResumeOption = False,
+    primitives: PrimitivesOption = "",
+    hidden_layers: LayersOption = 3,
+    penalty: Annotated[Penalty, typer.Option(help="How networks are made sparse.")] = Penalty.half,
+    select: Annotated[
+        Select,
+        typer.Option(help="Which equation of the front is chosen: by description length, accuracy, ..."),
+    ] = Select.description,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equation.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Find an equation for a column of a table.
+
+    Example: eqlearn fit pendulum.csv --target period --seconds 60
+    """
+    from eqlearn.data.sets import load
+    from eqlearn.data.tables import read_measurements
+
+    check_resume(resume, out)
+    if data is None:
+        shipped = load("kepler")
+        data, target = str(shipped.path), target or shipped.target
+        if not quiet and not json:
+            typer.echo(f"{shipped.about}\nSource: {shipped.source}.\n", err=True)
+        if seconds is None and restarts is None:
+            seconds = DEMO_SECONDS
+    table = read_measurements(
+        data,
+        listed_names(target),
+        inputs=listed_names(inputs),
+        ignore=listed_names(ignore),
+        drop_missing=drop_missing,
+        seed=seed,
+    )
+    # These bring torch, which takes seconds: a bad table is refused before.
+    from eqlearn.discovery.run import SCIENCE
+    from eqlearn.report.session import Plan, search
+
+    plan = Plan(
+        primitives=primitives or SCIENCE, penalty=penalty.value, hidden_layers=hidden_layers, seed=seed,
+        seconds=seconds, restarts=restarts, jobs=jobs,
+    )  # fmt: skip
+    outside = None
+    if extrapolation:
+        far = read_measurements(
+            extrapolation, table.targets, inputs=table.inputs, drop_missing=drop_missing, fewest_rows=1
+        )
+        outside = (far.X, far.y)
+    folder = run_folder(out, table.stem)
+    with displayed(seconds, ", ".join(table.targets), quiet or json) as progress:
+        record = search(
+            folder, table, plan, select=select.value, extrapolation=outside, resume=resume, progress=progress
+        )
+    print_found(record, folder.path, quiet, json)

@@ -1,0 +1,40 @@
+"""What the commands share: options that mean the same everywhere, and lists of names in them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eqlearn.errors import InvalidArgument
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+SecondsOption = Annotated[float | None, typer.Option(help="How long to search.", min=0.1, show_default=False)]
+SeedOption = Annotated[int, typer.Option(help="The same seed gives the same equations.", min=0)]
+JobsOption = Annotated[
+    int | None, typer.Option(help="How many processes; -1 is one per processor.", show_default=False)
+]
+OutOption = Annotated[
+    Path | None, typer.Option(help="The folder for the run; runs/NAME unless told.", show_default=False)
+]
+ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")]
+PrimitivesOption = Annotated[
+    str,
+    typer.Option(
+        help="The functions an equation may hold, such as 'id square sin1 mul'.", show_default=False
+    ),
+]
+LayersOption = Annotated[int, typer.Option(help="How deep functions may be nested.", min=1)]
+
+
+def check_resume(resume: bool, out: Path | None) -> None:
+    """Refuses to go on with a run in no folder."""
+    if resume and out is None:
+        raise InvalidArgument("`--resume` needs `--out` with the folder of the run to go on with")
+
+
+def listed_names(text: str) -> list[str]:
+    """Column names separated by commas; one that holds a comma stands in double quotes."""
+    return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]

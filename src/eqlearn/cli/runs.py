@@ -1,0 +1,96 @@
+"""`eqlearn predict`, `show` and `report`: what can be done with a finished run."""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eqlearn.cli.printing import run_json, screen_width
+
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
+IndexOption = Annotated[
+    int | None,
+    typer.Option("--index", help="Which equation of the front, counted from 0; the chosen one unless told."),
+]
+
+
+class Language(str, Enum):
+    text = "text"
+    latex = "latex"
+    python = "python"
+    torch = "torch"
+    c = "c"
+    json = "json"
+
+
+def predict(
+    run: RunArgument,
+    data: Annotated[
+        str, typer.Argument(metavar="DATA", help="A file with the run's input columns; - is standard input.")
+    ],
+    index: IndexOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="The CSV file to write; standard output unless told.")
+    ] = None,
+) -> None:
+    """Apply a found equation to new data; prints CSV.
+
+    Example: eqlearn predict runs/pendulum new.csv --out predicted.csv
+    """
+    from eqlearn.report.folder import RunFolder
+    from eqlearn.report.predictions import write_predictions
+
+    rows, undefined = write_predictions(RunFolder(run).read(), data, out, index=index)
+    if undefined:
+        typer.echo(
+            f"eqlearn: the equation is not defined in {undefined} of {rows} rows; they are NaN", err=True
+        )
+
+
+def show(
+    run: RunArgument,
+    language: Annotated[Language, typer.Option("--as", help="In which form.")] = Language.text,
+    index: IndexOption = None,
+) -> None:
+    """Print the equation of a run, as text, source code or data.
+
+    Example: eqlearn show runs/pendulum --as latex
+    """
+    from eqlearn.core.text import printable
+    from eqlearn.report.folder import RunFolder
+    from eqlearn.report.payload import torch_source
+    from eqlearn.report.summary import equations_text, summary
+
+    record = RunFolder(run).read()
+    if language is Language.json:
+        typer.echo(run_json(record, run))
+        return
+    if language is Language.text:
+        typer.echo(summary(record, screen_width()) if index is None else equations_text(record, index))
+        return
+    for equation in record.candidate(index).equations:
+        text = torch_source(equation) if language is Language.torch else getattr(equation, language.value)()
+        typer.echo("\n".join(map(printable, text.rstrip("\n").split("\n"))))
+
+
+def report(
+    run: RunArgument,
+    show_it: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Make the report page of a run anew.
+
+    Example: eqlearn report runs/pendulum --open
+    """
+    from eqlearn.report.folder import REPORT, RunFolder
+    from eqlearn.report.session import rebuild_page
+
+    rebuild_page(RunFolder(run))
+    page = run / REPORT
+    typer.echo(str(page))
+    if show_it:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())

@@ -1,0 +1,203 @@
+"""Products of powers and of few functions out of a dictionary: sums, once logarithms are taken."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from eqlearn.discovery.atoms import (
+    RATIOS,
+    Argument,
+    Atom,
+    columns_of,
+    constant_one,
+    functions_of,
+    monomials_of,
+    pairs_of,
+    quadratics_of,
+    roots_of,
+    simple_arguments,
+)
+from eqlearn.discovery.dictionary import (
+    EXACT_MATCH,
+    MOST_ARGUMENTS,
+    MOST_ATOMS,
+    ROWS,
+    TAKEN,
+    Matched,
+    best_sketches,
+    match_score,
+    simplest,
+    until,
+)
+from eqlearn.discovery.features import Features
+from eqlearn.discovery.inversion import Inversion
+from eqlearn.discovery.least_squares import linear_fit, never
+from eqlearn.discovery.matching import match
+from eqlearn.discovery.scene import Scene, Sketch
+from eqlearn.discovery.sketch import Sum, Unit
+
+
+def product_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[Sketch]:
+    """Networks that are products of powers of columns and of a few factors: sums of their logarithms."""
+    if scene.problem.y.shape[0] != 1 or scene.vocabulary.named("mul") is None:
+        return []
+    given, scene = scene, scene.thinned(ROWS)
+    factors = product_factors(scene, stop)
+    exponents = [] if stop() else _exponents(scene)
+    if stop():
+        return []
+    with_logs = [a.value for a in exponents] + [f.value.abs().log() for f in factors]
+    if not with_logs:
+        return []
+    values = torch.stack(with_logs)
+    found: list[Matched] = []
+    for inversion in scene.targets:
+        if inversion is not None and inversion.unit.name in ("inv", "sqrt", "square"):
+            continue  # powers of a product are products
+        if stop() or any(m.error < EXACT_MATCH for m in found):
+            break
+        if bool((scene.seen(inversion)[0] == 0).any()):
+            continue
+        found += _products(scene, inversion, exponents, factors, values, stop)
+    return best_sketches(found, dict(zip(scene.targets, given.targets, strict=True)))
+
+
+def _exponents(scene: Scene) -> list[Argument]:
+    """What may stand in the exponent of an exponential: its logarithm is linear."""
+    if scene.vocabulary.named("exp") is None:
+        return []
+    return simple_arguments(scene.features, scene.problem.x, scene.vocabulary, MOST_ATOMS)
+
+
+def product_factors(scene: Scene, stop: Callable[[], bool] = never) -> list[Atom]:
+    """Sums of two terms, functions, and functions with 1 added or taken away, none of them ever zero;
+    fewer if `stop()` holds."""
+    x, features, unary = scene.problem.x, scene.features, scene.vocabulary.unary
+    columns, quadratics = columns_of(features, x), quadratics_of(features, x)
+    arguments = simple_arguments(features, x, scene.vocabulary, MOST_ARGUMENTS)
+    one = constant_one(x)
+    few = len(columns) < 4
+    sums = list(pairs_of([one, *columns, *quadratics], RATIOS if few else (1.0,)))
+    factors = [c.as_atom() for i, c in enumerate(columns) if i not in features.logarithms]
+    factors += [a.as_atom() for a in sums]
+    functions = list(until(stop, functions_of(arguments, unary, fine=len(arguments) < 60)))
+    logarithms = [p for p in unary if p.name == "log"]
+    factors += functions
+    sums += monomials_of(features, x, scene.vocabulary.named("exp"))
+    factors += until(stop, roots_of(sums, logarithms))
+    factors += until(stop, (_moved(atom, step) for atom in functions for step in (1.0, -1.0)))
+    shallow = (f for f in factors if f.depth < scene.hidden_layers)
+    return simplest([f for f in until(stop, shallow) if bool((f.value != 0).all())])
+
+
+def _moved(atom: Atom, step: float) -> Atom:
+    term = atom.term + Sum((), (), step)
+    return Atom(atom.value + step, term, f"{atom.key}{step:+.0f}", atom.depth, atom.cost + 1)
+
+
+def _products(
+    scene: Scene,
+    inversion: Inversion | None,
+    exponents: Sequence[Argument],
+    factors: Sequence[Atom],
+    values: Tensor,
+    stop: Callable[[], bool],
+) -> Iterator[Matched]:
+    x, features, (target, limit) = scene.problem.x, scene.features, scene.seen(inversion)
+    rows = len(target)
+    logs = list(features.logarithm_inputs)
+    ones = torch.ones(1, rows, dtype=x.dtype)
+    logarithm = target.abs().log()
+    names = [a.key for a in exponents] + [f.key for f in factors]
+    banks = [logs] if rows > 3 * len(logs) + 6 else [logs, []]
+    for bank in banks:
+        base = torch.cat([ones, x[bank]])
+        for found in match(logarithm, base, values, names, terms=3, most=2 * TAKEN, stop=stop):
+            if stop():
+                return
+            columns = torch.cat([base, values[list(found.support)]])
+            solution = linear_fit(columns, logarithm)
+            left = logarithm - solution @ columns
+            error = float(left.square().sum() / (logarithm - logarithm.mean()).square().sum())
+            powers = dict(zip(bank, solution[1 : len(base)].tolist(), strict=True))
+            chosen = list(zip(found.support, solution[len(base) :].tolist(), strict=True))
+            term = _product(scene, powers, chosen, exponents, factors)
+            if term is None or _depth(term, features) > limit:
+                continue
+            value = term.value(x)
+            factor = float((value @ target) / (value @ value))
+            if not math.isfinite(factor) or factor == 0:
+                continue
+            score = match_score(error, rows, len(chosen), len(powers))
+            key = tuple(sorted(names[i] for i in found.support))
+            yield Matched(Sketch(inversion, term * factor), key, score, error)
+
+
+def _product(
+    scene: Scene,
+    powers: dict[int, float],
+    chosen: Sequence[tuple[int, float]],
+    exponents: Sequence[Argument],
+    factors: Sequence[Atom],
+) -> Sum | None:
+    """The formula of a product: factors above and below a stroke, all that is left in one exponential."""
+    find = scene.vocabulary.named
+    exponent = Sum(tuple((i, p) for i, p in powers.items() if abs(p) > 1e-6))
+    above: list[Sum] = []
+    below: list[Sum] = []
+    for number, power in chosen:
+        if number < len(exponents):
+            exponent = exponent + exponents[number].term * power
+            continue
+        factor = factors[number - len(exponents)]
+        size = min((0.5, 1.0, 2.0), key=lambda s: abs(abs(power) - s))
+        wrapper = {0.5: find("sqrt"), 1.0: scene.vocabulary.identity, 2.0: find("square")}[size]
+        if abs(abs(power) - size) > 0.3 or wrapper is None:
+            return None
+        term = factor.term
+        if size != 1.0:
+            if size == 0.5 and bool((factor.value < 0).any()):
+                if bool((factor.value > 0).any()):
+                    return None
+                term = term * -1.0
+            term = Sum.of(Unit(wrapper, (term,)))
+        (above if power > 0 else below).append(term)
+    if exponent.inputs or exponent.units:
+        exponential = find("exp")
+        if exponential is None:
+            return None
+        above.append(Sum.of(Unit(exponential, (exponent,))))
+    return _quotient(scene, above, below)
+
+
+def _quotient(scene: Scene, above: list[Sum], below: list[Sum]) -> Sum | None:
+    times, over, inverse = (scene.vocabulary.named(n) for n in ("mul", "div", "inv"))
+    if times is None:
+        return None
+
+    def multiplied(terms: list[Sum]) -> Sum:
+        terms = sorted(terms, key=lambda t: t.level)
+        while len(terms) > 1:
+            first, second, *rest = terms
+            terms = sorted([*rest, Sum.of(Unit(times, (first, second)))], key=lambda t: t.level)
+        return terms[0]
+
+    if not below:
+        return multiplied(above) if above else None
+    if above and over is not None:
+        return Sum.of(Unit(over, (multiplied(above), multiplied(below))))
+    if inverse is not None:
+        upside_down = Sum.of(Unit(inverse, (multiplied(below),)))
+        return multiplied([*above, upside_down])
+    return None
+
+
+def _depth(term: Sum, features: Features) -> int:
+    """Layers of the network, and those of squares and products that its inputs stand for."""
+    inputs = max((math.ceil(math.log2(len(features.factors(i)))) for i, _ in term.inputs), default=0)
+    units = (1 + max(_depth(a, features) for a in unit.arguments) for unit, _ in term.units)
+    return max(inputs, max(units, default=0))

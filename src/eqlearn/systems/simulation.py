@@ -1,0 +1,71 @@
+"""Motion simulated from equations, with steps of time as fine as the noise asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from eqlearn.core.equation import Equation
+from eqlearn.systems.cells import STEPPERS
+from eqlearn.systems.shooting import TOLERANCE, Stretches
+
+MOST_SUBSTEPS = 32
+
+Derivative: TypeAlias = Callable[[np.ndarray], np.ndarray]
+
+
+def simulate(
+    equations: Sequence[Equation],
+    start: np.ndarray,
+    steps: int,
+    dt: float,
+    form: str,
+    *,
+    latents: np.ndarray | None = None,
+    substeps: int = 4,
+) -> np.ndarray:
+    """The motion from starts `(pieces, states)`, as `(pieces, steps + 1, states)`; NaN from where it leaves
+    the range of float64 on. `latents` `(pieces, latents)` are inputs of the equations that stay as they are.
+    """
+    given = np.empty((len(start), 0)) if latents is None else latents
+
+    def rate(state: np.ndarray) -> np.ndarray:
+        inputs = np.concatenate([state, given], axis=1)
+        return np.stack([equation(inputs) for equation in equations], axis=1)
+
+    motion = [np.asarray(start, dtype=np.float64)]
+    with np.errstate(all="ignore"):
+        for _ in range(steps):
+            motion.append(_simulated(rate, motion[-1], dt, form, substeps))
+    values = np.stack(motion, axis=1)
+    values[~np.isfinite(values).all(axis=2)] = np.nan
+    return values
+
+
+def _simulated(rate: Derivative, state: np.ndarray, dt: float, form: str, substeps: int) -> np.ndarray:
+    if form == "map":
+        return rate(state)
+    h = dt / substeps
+    for _ in range(substeps):
+        state = STEPPERS["rk4"](rate, state, h)
+    return state
+
+
+def enough_substeps(equations: Sequence[Equation], stretches: Stretches, noise: float) -> int:
+    """How often a step must be divided for a simulation's own error to vanish behind the noise."""
+    if stretches.form == "map":
+        return 1
+    some = stretches.values[:: max(1, len(stretches.values) // 8)]
+    start, steps = some[:, 0] * stretches.scale, some.shape[1] - 1
+    substeps = 1
+    coarse = simulate(equations, start, steps, stretches.dt, "ode", substeps=substeps)
+    while substeps < MOST_SUBSTEPS:
+        fine = simulate(equations, start, steps, stretches.dt, "ode", substeps=2 * substeps)
+        with np.errstate(all="ignore"):
+            gap = np.nanmax(np.abs(fine - coarse) / stretches.scale, initial=0.0)
+        if gap <= max(TOLERANCE, 0.02 * noise):
+            break
+        substeps, coarse = 2 * substeps, fine
+    return substeps

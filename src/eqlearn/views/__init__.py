@@ -1,0 +1,1 @@
+"""What a search found, for the eye: graphs, figures, data frames, a live display."""
