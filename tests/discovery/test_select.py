@@ -48,6 +48,14 @@ def test_a_slightly_better_prediction_does_not_overrule_the_shortest_description
     assert best_description(front) is front[0]
 
 
+def test_what_chance_gives_in_noise_does_not_overrule_the_law():
+    # As measured on exp(-x**2) with 10 % noise; the rival was a sine.
+    law = candidate("exp(-x**2)", error=0.10138, length=-581.02, prediction=-580.41)
+    rival = candidate("0.418*sin(2.11*x + 1.57) + 0.575", error=0.09889, length=-560.89, prediction=-585.56)
+
+    assert best_description([law, rival]) is law
+
+
 def test_an_exact_law_is_never_overruled():
     front = [
         candidate(SHORT, error=1e-12, exact=True, length=-10.0, prediction=-10.0),
