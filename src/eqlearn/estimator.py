@@ -26,6 +26,7 @@ from eqlearn.discovery.table import Table, arrange, read_table, some_rows
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 from eqlearn.training.presets import PRESETS, Preset
 from eqlearn.views.frames import constants_frame, front_frame
+from eqlearn.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,7 +131,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         far, _ = read_table(X, y)
         if far.y.shape[1] != len(self.target_names_):
             raise InvalidArgument(
-                f"`extrapolation` has {far.y.shape[1]} target(s), `y` has {len(self.target_names_)}"
+                f"`extrapolation` has {counted(far.y.shape[1], 'target')}, `y` has {len(self.target_names_)}"
             )
         return far
 
@@ -246,9 +247,11 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         founds = self._founds()
         if index is None:
             return [found.best for found in founds]
-        places = list(index) if isinstance(index, Sequence) else [int(index)]
-        if len(places) != len(founds):
-            raise InvalidArgument(f"`index` must hold {len(founds)} row(s) of `equations_`, got {index!r}")
+        places = [index] if isinstance(index, int | np.integer) else list(index)
+        if len(places) != len(founds) or not all(isinstance(p, int | np.integer) for p in places):
+            raise InvalidArgument(
+                f"`index` must hold {counted(len(founds), 'row')} of `equations_`, got {index!r}"
+            )
         starts = np.cumsum([0, *(len(found.front) for found in founds)])
         chosen = []
         for found, start, place in zip(founds, starts, places, strict=False):

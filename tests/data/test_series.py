@@ -140,11 +140,37 @@ def test_a_state_that_never_changes_is_explained(write):
     refused(write(table().assign(v=2.0)), "v never changes", time="t", run="run")
 
 
-def test_words_are_no_ids(write):
-    frame = table().assign(run="first")
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".npz"])
+@pytest.mark.parametrize(
+    ("ids", "called"), [(["left", "right, say"], ("left", "right, say")), ([7.0, 10.0], ("7", "10"))], ids=str
+)
+def test_series_are_called_what_the_file_calls_them(tmp_path, suffix, ids, called):
+    frame = table().assign(run=np.repeat(ids, 6).tolist())
+    if suffix == ".csv":
+        # Text files are taken at their word.
+        frame["run"] = np.repeat(called, 6)
+    save = {".csv": frame.to_csv, ".parquet": frame.to_parquet}.get(suffix)
+    path = tmp_path / f"series{suffix}"
+    if save is None:
+        np.savez(path, **{name: np.array(frame[name].tolist()) for name in frame})
+    else:
+        save(path, index=False)
 
-    with pytest.raises(InvalidFile):
-        read_series(write(frame), ["u", "v"], run="run")
+    found = read_series(path, ["u", "v"], time="t", run="run")
+
+    assert found.ids == called
+    np.testing.assert_allclose(found.recording.series[1][:, 0], table().u[6:])
+
+
+def test_a_table_without_an_id_is_one_series(write):
+    assert read_series(write(table((6,))), ["u", "v"], time="t").ids == ("1",)
+
+
+def test_a_missing_id_is_explained(write):
+    frame = table().astype({"run": object})
+    frame.loc[4, "run"] = None
+
+    refused(write(frame), "has no 'run' in row 5; fill it in", time="t", run="run")
 
 
 def test_a_table_without_rows_is_explained(write):

@@ -151,7 +151,7 @@ def test_several_targets_stand_side_by_side(write):
         (
             "a,y\n1,2\n,3\n4,inf\n5,6\n7,8\n",
             NotFinite,
-            ["2 missing", "2 row(s)", "'a': 1, 'y': 1", "`--drop-missing`"],
+            ["2 missing", "2 rows", "'a': 1, 'y': 1", "`--drop-missing`"],
         ),
         ("a,y\n1,2,3\n4,5,6\n", InvalidFile, ["line 2", "3 fields for 2"]),
         ("a,y\n1,2\n\n4,5,6\n", InvalidFile, ["line 4", "3 fields for 2"]),

@@ -8,7 +8,7 @@ from eqlearn.core.network import EQL
 from eqlearn.core.penalties import sparsity
 from eqlearn.core.sparse import prune_
 from eqlearn.errors import InvalidArgument, InvalidExpression
-from eqlearn.systems.arithmetic import LATENTS, ImageArithmetic, Operation, PairLoss, random_pairs, shifted
+from eqlearn.systems.arithmetic import LATENTS, ImageArithmetic, Operation, PairLoss, random_pairs
 from eqlearn.systems.images import ImageEncoder
 from eqlearn.systems.twins import relu_network
 from eqlearn.training.schedule import Phase
@@ -167,22 +167,6 @@ def test_a_huber_that_is_not_positive_is_refused():
 def test_a_formula_that_can_not_be_read_is_named():
     with pytest.raises(InvalidExpression, match=r"`formula` 'a\+' can't be read"):
         Operation("a+").table()
-
-
-def test_shifted_images_hold_the_same_ink_in_another_place():
-    image = torch.zeros(50, 8, 8, dtype=torch.uint8)
-    image[:, 4, 4] = 200
-
-    moved = shifted(image, 2, torch.Generator().manual_seed(0))
-
-    places = moved.flatten(1).argmax(dim=1)
-    assert torch.equal(moved.flatten(1).sum(dim=1), image.flatten(1).sum(dim=1))
-    assert len(set(places.tolist())) > 10
-    assert int((places // 8 - 4).abs().max()) == int((places % 8 - 4).abs().max()) == 2
-
-
-def test_no_shift_gives_the_images_themselves():
-    assert shifted(IMAGES, 0, torch.Generator()) is IMAGES
 
 
 def test_random_pairs_are_seeded_and_keep_to_what_is_allowed():

@@ -50,7 +50,9 @@ def dynamics(
     ] = None,
     run: Annotated[
         str,
-        typer.Option("--id", help="The column of numbers that tells series apart; one series without it."),
+        typer.Option(
+            "--id", help="The column that tells series apart, by numbers or names; one series without it."
+        ),
     ] = "",
     latents: Annotated[int, typer.Option(help="How many hidden parameters each series has.", min=0)] = 0,
     form: Annotated[

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from eqlearn.core.primitives import PAPER, Primitive, PrimitivesLike, format_set, parse_layers
 from eqlearn.core.sparse import SparseLinear, weights_left
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.words import counted
 
 
 class SymbolicLayer(nn.Module):
@@ -314,7 +315,7 @@ def member_seeds(seed: int | Sequence[int] | None, members: int | None) -> list[
         [int(seed) + i for i in range(count)] if isinstance(seed, int | Integral) else [int(s) for s in seed]
     )
     if len(seeds) != count:
-        raise InvalidArgument(f"`seed` holds {len(seeds)} numbers for {count} member(s)")
+        raise InvalidArgument(f"`seed` holds {counted(len(seeds), 'number')} for {counted(count, 'member')}")
     if not all(0 <= s < 2**56 for s in seeds):
         raise InvalidArgument(f"`seed` must lie between 0 and 2**56, got {seed}")
     return seeds

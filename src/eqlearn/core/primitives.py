@@ -16,6 +16,7 @@ from torch import Tensor
 
 from eqlearn.core.names import did_you_mean
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.words import counted
 
 TENSORS = SimpleNamespace(
     sin=torch.sin,
@@ -213,8 +214,9 @@ def _check_twins(primitive: Primitive) -> None:
         on_symbols = [complex(expression.subs(dict(zip(symbols, r, strict=True))).evalf()) for r in rows]
     except Exception as error:  # whatever a user's formula raises
         raise InvalidArgument(
-            f"primitive {primitive.name!r}: `formula` must take the algebra and {primitive.arity} "
-            f"argument(s), and use only its functions; it raised {type(error).__name__}: {error}"
+            f"primitive {primitive.name!r}: `formula` must take the algebra and "
+            f"{counted(primitive.arity, 'argument')}, and use only its functions; "
+            f"it raised {type(error).__name__}: {error}"
         ) from error
     if value.shape != (points[0].shape if points else ()):
         raise InvalidArgument(

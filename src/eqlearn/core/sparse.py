@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from eqlearn.core.gates import HardConcrete, settled
 from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.words import counted
 
 
 class SparseLinear(nn.Module):
@@ -40,7 +41,9 @@ class SparseLinear(nn.Module):
         if members is not None and members < 1:
             raise InvalidArgument(f"`members` must be None or at least 1, got {members}")
         if seeds is not None and len(seeds) != (members or 1):
-            raise InvalidArgument(f"`seeds` holds {len(seeds)} numbers for {members or 1} member(s)")
+            raise InvalidArgument(
+                f"`seeds` holds {counted(len(seeds), 'number')} for {counted(members or 1, 'member')}"
+            )
         shape = (out_features, in_features) if members is None else (members, out_features, in_features)
         self.in_features = in_features
         self.out_features = out_features

@@ -34,7 +34,12 @@ def open_parquet(file: Path, name: str) -> source.Source:
                     [_floats(batch.column(c).to_numpy(zero_copy_only=False), c, name) for c in columns], 1
                 )
 
-    return source.Source(name, tuple(header), blocks)
+    def labels(column: str) -> Iterator[list[str]]:
+        with source.in_one_sentence(name), pq.ParquetFile(file) as table:
+            for batch in table.iter_batches(source.CELLS, columns=[column]):
+                yield [source.label(value) for value in batch.column(column).to_pylist()]
+
+    return source.Source(name, tuple(header), blocks, labels)
 
 
 def unpack(file: Path, name: str, folder: Path) -> dict[str, Path]:
@@ -82,7 +87,10 @@ def open_arrays(files: dict[str, Path], name: str) -> source.Source:
         for start in range(0, rows, step):
             yield np.stack([_floats(by_name[c][start : start + step], c, name) for c in chosen], axis=1)
 
-    return source.Source(name, tuple(column for column, _ in columns), blocks)
+    def labels(column: str) -> Iterator[list[str]]:
+        yield [source.label(value) for value in by_name[column].tolist()]
+
+    return source.Source(name, tuple(column for column, _ in columns), blocks, labels)
 
 
 def _floats(values: np.ndarray, column: str, name: str) -> np.ndarray:

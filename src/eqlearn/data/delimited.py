@@ -71,28 +71,37 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
     if len(first) > len(header):
         raise InvalidFile(f"line {line} of {name} has {len(first)} fields for {len(header)} column names")
 
-    def blocks(columns: Sequence[str]) -> Iterator[np.ndarray]:
+    def frames(**options: Any) -> Iterator[Any]:
         import pandas as pd
 
         with source.in_one_sentence(name), opened() as handle:
             next(layout.records(handle))
             try:
-                frames = pd.read_csv(
+                yield from filter(len, pd.read_csv(
                     handle, header=None, names=header, chunksize=max(1, source.CELLS // len(header)),
                     sep=r"\s+" if layout.separator == " " else layout.separator, decimal=layout.decimal,
                     keep_default_na=False, na_values=list(MISSING), skipinitialspace=True, low_memory=False,
-                )  # fmt: skip
-                for frame in filter(len, frames):
-                    wrong = [c for c in columns if not pd.api.types.is_numeric_dtype(frame[c])]
-                    if wrong:
-                        with opened() as again:
-                            raise _text_found(again, layout, header, wrong, name)
-                    yield frame[list(columns)].to_numpy(dtype=np.float64)
+                    **options,
+                ))  # fmt: skip
             except (pd.errors.ParserError, csv.Error) as error:
                 with opened() as again:
                     raise _irregular(again, layout, len(header), name, error) from error
 
-    return source.Source(name, tuple(filter(None, header)), blocks)
+    def blocks(columns: Sequence[str]) -> Iterator[np.ndarray]:
+        from pandas.api.types import is_numeric_dtype
+
+        for frame in frames():
+            wrong = [c for c in columns if not is_numeric_dtype(frame[c])]
+            if wrong:
+                with opened() as again:
+                    raise _text_found(again, layout, header, wrong, name)
+            yield frame[list(columns)].to_numpy(dtype=np.float64)
+
+    def labels(column: str) -> Iterator[list[str]]:
+        for frame in frames(usecols=[column], dtype=str):
+            yield frame[column].fillna("").tolist()
+
+    return source.Source(name, tuple(filter(None, header)), blocks, labels)
 
 
 def _layout(header: str, row: str, suffix: str) -> _Layout:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from eqlearn.data.source import Source
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.systems.recording import Recording
 from eqlearn.systems.trajectories import Trajectories
+from eqlearn.words import counted
 
 # Steps of time may differ by so much of a step: files round their times.
 UNEVEN = 0.01
@@ -27,7 +29,7 @@ class SeriesTable:
     recording: Recording
     name: str
     rows: int
-    ids: tuple[float, ...]
+    ids: tuple[str, ...]
 
     @property
     def stem(self) -> str:
@@ -64,31 +66,35 @@ def read_series(
     """
     with open_source(path) as source:
         _check(source, states, time, run)
-        columns = [*states, *([time] if time else []), *([run] if run else [])]
+        columns = [*states, *([time] if time else [])]
         blocks, rows = [], 0
         for block in source.blocks(columns):
             rows += len(block)
             if rows > MOST_ROWS:
                 raise InvalidArgument(f"{source.name} has more than {MOST_ROWS:,} rows; give fewer series")
             blocks.append(block)
+        labels = [label for some in source.labels(run) for label in some] if run else ["1"] * rows
     values = np.concatenate(blocks) if blocks else np.empty((0, len(columns)))
     _check_values(source.name, columns, values)
-    keys = values[:, -1] if run else np.zeros(len(values))
+    if "" in labels:
+        raise InvalidArgument(f"{source.name} has no {run!r} in row {labels.index('') + 1}; fill it in")
     times = values[:, len(states)] if time else None
-    series, steps, ids = [], [], tuple(dict.fromkeys(keys.tolist()))
-    for key in ids:
-        rows_of = np.flatnonzero(keys == key)
-        called = f"{source.name}" if run is None else f"{run!r} {key:g} of {source.name}"
+    series, steps, members = [], [], defaultdict[str, list[int]](list)
+    for row, label in enumerate(labels):
+        members[label].append(row)
+    for label, places in members.items():
+        rows_of = np.array(places)
+        called = f"{source.name}" if run is None else f"{run!r} {label} of {source.name}"
         if len(rows_of) < 2:
             raise InvalidArgument(
-                f"{called} has {len(rows_of)} row(s), which is no step of time; leave it out"
+                f"{called} has {counted(len(rows_of), 'row')}, which is no step of time; leave it out"
             )
         if times is not None:
             rows_of = rows_of[np.argsort(times[rows_of], kind="stable")]
             steps.append(_step(called, times[rows_of]))
         series.append(values[rows_of, : len(states)])
     recording = Recording.of(series, _common_step(source.name, steps), states)
-    return SeriesTable(recording, source.name, rows, ids)
+    return SeriesTable(recording, source.name, rows, tuple(members))
 
 
 def _check(source: Source, states: Sequence[str], time: str | None, run: str | None) -> None:

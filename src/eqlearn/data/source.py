@@ -17,16 +17,21 @@ from eqlearn.errors import InvalidFile, UnknownName
 CELLS = 2_000_000
 
 Blocks: TypeAlias = Callable[[Sequence[str]], Iterator[np.ndarray]]
+Labels: TypeAlias = Callable[[str], Iterator[list[str]]]
 
 
 @dataclass(frozen=True)
 class Source:
-    """An open file: its name in messages, its columns, and `blocks(columns)`, which reads it through, giving
-    float64 arrays `(rows, columns)`; what is missing is NaN."""
+    """An open file: its name in messages and its columns.
+
+    `blocks(columns)` reads it through, giving float64 arrays `(rows, columns)`; what is missing is NaN.
+    `labels(column)` reads one column through as text, whatever it holds; what is missing is empty.
+    """
 
     name: str
     columns: tuple[str, ...]
     blocks: Blocks
+    labels: Labels
 
     def check(self, columns: Sequence[str]) -> None:
         """Refuses a column that is not there."""
@@ -34,6 +39,15 @@ class Source:
             if column not in self.columns:
                 hint = did_you_mean(column, self.columns)
                 raise UnknownName(f"{self.name} has no column {column!r}; {hint}")
+
+
+def label(value: object) -> str:
+    """A value of a binary file as a label: whole numbers without a point, nothing for what is missing."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if value is None or value != value:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import numpy as np
 from eqlearn.data.formats import STANDARD_INPUT, open_source, stem_of
 from eqlearn.data.source import Source
 from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.words import counted
 
 # With fewer rows, every formula with as many constants is an exact law.
 FEWEST_ROWS = 5
@@ -83,8 +84,7 @@ def read_measurements(
     if bad.any() and not drop_missing:
         raise NotFinite(_missing(source.name, columns, bad, dropped))
     if read - dropped < fewest_rows:
-        rows = read - dropped
-        left = f"{rows} row{'' if rows == 1 else 's'}{' without missing values' if dropped else ''}"
+        left = counted(read - dropped, "row") + (" without missing values" if dropped else "")
         raise InvalidArgument(f"{source.name} has {left}; there must be at least {fewest_rows}")
     values = sample.values()
     X, y = values[:, : len(chosen)], values[:, len(chosen) :]
@@ -134,8 +134,8 @@ def _missing(name: str, columns: Sequence[str], bad: np.ndarray, rows: int) -> s
     worst = sorted(((int(n), c) for c, n in zip(columns, bad, strict=True) if n), key=lambda p: (-p[0], p[1]))
     counts = ", ".join(f"{c!r}: {n}" for n, c in worst[:5]) + (", ..." if len(worst) > 5 else "")
     return (
-        f"{name} holds {int(bad.sum())} missing or infinite value(s) in {rows} row(s) ({counts}); "
-        "fill them, or leave those rows out with `--drop-missing`"
+        f"{name} holds {counted(int(bad.sum()), 'missing or infinite value')} in {counted(rows, 'row')} "
+        f"({counts}); fill them, or leave those rows out with `--drop-missing`"
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.words import counted
 
 # Whole numbers as weights are counts, and their rows are written out, up to so many times the rows there are.
 _MOST_COPIES = 10
@@ -67,7 +68,7 @@ def read_table(
         if bad:
             where = _culprits(names, values) if name == "X" and values is not None else ""
             raise NotFinite(
-                f"`{name}` holds {bad} NaN or infinite value(s){where}; remove or fill those rows"
+                f"`{name}` holds {counted(bad, 'NaN or infinite value')}{where}; remove or fill those rows"
             )
     if inputs.shape[1] == 0 or len(inputs) == 0:
         raise InvalidArgument(f"`X` has shape {inputs.shape}; there must be at least one row and one column")
@@ -88,7 +89,7 @@ def _matrix(name: str, values: Any) -> np.ndarray:
 
 def _culprits(names: Sequence[str], values: np.ndarray) -> str:
     bad = [names[int(i)] for i in np.flatnonzero((~np.isfinite(values)).any(axis=0))]
-    return f" in column(s) {', '.join(repr(n) for n in bad[:5])}"
+    return f" in {'column' if len(bad) == 1 else 'columns'} {', '.join(repr(n) for n in bad[:5])}"
 
 
 def split_rows(table: Table, fraction: float, enough: int, seed: int) -> tuple[Table, Table | None]:

@@ -24,6 +24,7 @@ from eqlearn.systems.arithmetic import ImageArithmetic, Operation, PairLoss, ran
 from eqlearn.systems.heads import Head, eliminated_heads, free_constant_, simplest_head
 from eqlearn.systems.images import ImageEncoder, encode, settle_normalisation_
 from eqlearn.systems.twins import relu_network
+from eqlearn.systems.warp import Warp
 from eqlearn.training.loop import Record, Training, train
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
 from eqlearn.training.presets import GatedL0, settle_
@@ -60,7 +61,7 @@ class Recipe:
     batch: int = 200
     pairs: int = 2_000
     disjoint: bool = False
-    shift: int = 0
+    warp: Warp | None = None
     huber: float | None = None
     optimiser: OptimiserFactory = RMSPropTF1
     heads: int | None = None
@@ -117,14 +118,14 @@ _MODERN = Recipe(
     init=Init(first=0.3, middle=0.3, last=0.5),
     batch=100,
     pairs=1_000,
-    shift=2,
+    warp=Warp(degrees=10.0, stretch=0.1, shift=2.0),
     huber=1.0,
     optimiser=torch.optim.Adam,
     heads=8,
     sparsify=(
         Phase(name="sparsify", steps=1_000, lr=1e-2, penalty=1.0, ramp="linear", prune_below=0.01, clip=5.0),
     ),
-    refine=(Phase(name="refine", steps=9_000, lr=2e-3, warm_up=200, decay="cosine", clip=5.0),),
+    refine=(Phase(name="refine", steps=11_000, lr=2e-3, warm_up=200, decay="cosine", clip=5.0),),
     finish=(Phase(name="finish", steps=100, lr=1e-4, decay="cosine", clip=5.0),),
 )
 RECIPES: dict[str, Recipe] = {
@@ -195,7 +196,7 @@ class Condition:
             if recipe.heads is not None:
                 recipe = replace(
                     recipe,
-                    shift=0,
+                    warp=None,
                     huber=None,
                     batch=200,
                     pairs=500,
@@ -270,7 +271,7 @@ def trained(
     def run(stage: int, schedule: Schedule) -> None:
         loss = PairLoss(
             data.images, data.labels, condition.operation, seed=len(STAGES) * seed + stage,
-            batch=recipe.batch, pairs=recipe.pairs, disjoint=recipe.disjoint, shift=recipe.shift,
+            batch=recipe.batch, pairs=recipe.pairs, disjoint=recipe.disjoint, warp=recipe.warp,
             below=condition.below, huber=recipe.huber,
         )  # fmt: skip
 

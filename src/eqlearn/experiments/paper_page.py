@@ -14,6 +14,7 @@ from eqlearn.experiments.mnist_pages import condition_page
 from eqlearn.experiments.rates import rate, rates_table
 from eqlearn.experiments.timing import timing_table
 from eqlearn.report.ledger import read_ledger
+from eqlearn.words import counted
 
 PRESETS = {
     "modern": "ours",
@@ -230,9 +231,8 @@ def _files(ledgers: Ledgers) -> str:
     lines = ["| file | trials | command | made with |", "|---|---|---|---|"]
     for name, ledger in ledgers.items():
         made = ledger["environment"]
-        versions = (
-            f"eqlearn {made['eqlearn']}, torch {made['packages']['torch']}, {made['threads']} thread(s)"
-        )
+        versions = f"eqlearn {made['eqlearn']}, torch {made['packages']['torch']}"
+        versions += f", {counted(made['threads'], 'thread')}"
         lines.append(
             f"| [{name}.json]({name}.json) | {len(ledger['trials'])} | `{ledger['command']}` "
             f"| {versions}, {made['started'][:10]} |"

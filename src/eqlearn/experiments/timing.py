@@ -8,6 +8,7 @@ from typing import Any
 
 from eqlearn import PRESETS, Phase, train_population
 from eqlearn.experiments.benchmark import TARGETS
+from eqlearn.words import counted
 
 STEPS = 20_000
 # Seconds of one trial on a GTX 1080 Ti, by hidden layers, as the paper gives them.
@@ -23,7 +24,7 @@ class Timing:
 
     @property
     def name(self) -> str:
-        return f"{self.hidden_layers} hidden layers, {self.trials} trial{'s' if self.trials > 1 else ''}"
+        return f"{self.hidden_layers} hidden layers, {counted(self.trials, 'trial')}"
 
     def measure(self, steps: int = STEPS) -> dict[str, Any]:
         """Trains on the benchmark's last function of two variables; the seconds are those of all trials."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -74,11 +76,11 @@ def _described(found: FoundMotion, data: SeriesTable, latents: int) -> dict[str,
     }  # fmt: skip
 
 
-def _parameters(found: FoundMotion, data: SeriesTable) -> list[dict[str, float | None]]:
+def _parameters(found: FoundMotion, data: SeriesTable) -> list[dict[str, str | float | None]]:
     """The hidden parameters of each series and their standard errors, as rows by name; a series at rest does
     not tell them."""
     names = found.found.variables[len(data.recording.names) :]
-    rows: list[dict[str, float | None]] = []
+    rows: list[dict[str, str | float | None]] = []
     for key, values, errors in zip(data.ids, found.latents, found.latent_errors, strict=True):
         rows.append({"id": key})
         for name, value, error in zip(names, values, errors, strict=True):
@@ -93,8 +95,11 @@ def _parameters(found: FoundMotion, data: SeriesTable) -> list[dict[str, float |
 def parameters_csv(record: Record) -> str:
     """The hidden parameters of each series as a table, all digits kept."""
     rows = record.data["parameters"]
-    lines = [",".join("" if v is None else f"{v!r}" for v in row.values()) for row in rows]
-    return "\n".join([",".join(rows[0]), *lines, ""])
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
 
 
 def parameters_text(record: Record, most: int = 10) -> str:
@@ -104,7 +109,7 @@ def parameters_text(record: Record, most: int = 10) -> str:
     lines = [f"{', '.join(names)} in each series:"]
     for row in rows[:most]:
         known = [_with_error(name, row[name], row[f"{name}_error"]) for name in names]
-        lines.append("   ".join([f"{row['id']:>8g}", *known]))
+        lines.append("   ".join([f"{row['id']:>8}", *known]))
     if len(rows) > most:
         lines.append(f"     ... {len(rows) - most} more in {PARAMETERS}")
     return "\n".join(lines)

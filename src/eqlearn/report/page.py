@@ -21,8 +21,9 @@ from eqlearn.report.network_drawing import network_svg
 from eqlearn.report.payload import embedded, exports, payload
 from eqlearn.report.record import Record
 from eqlearn.report.sample import OUTSIDE, Sample
-from eqlearn.report.verdict import CLOSE, checks, counted, percent, unseen_errors, verdict
+from eqlearn.report.verdict import CLOSE, checks, percent, unseen_errors, verdict
 from eqlearn.views.diagram import diagram
+from eqlearn.words import counted
 
 # A browser can't break a typeset formula into lines; longer ones are given as text, which it can.
 LARGE_FORMULA, LONG_FORMULA = 16, 60
@@ -116,7 +117,7 @@ def _facts(record: Record) -> str:
         "extrapolation error": percent(best.extrapolation_error),
         "complexity": counted(best.complexity, "node"),
         "fitted constants": str(sum(len(c) for c in best.constants)),
-        "networks tried": f"{record.restarts:,}".replace(",", " "),
+        "networks tried": f"{record.restarts:,}",
         "search": f"{record.seconds:.1f} s",
     }
     return "".join(f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v != "-")
@@ -186,6 +187,8 @@ def _search(record: Record) -> str:
     failed = sum(record.failures.values())
     reasons = ", ".join(f"{n} {reason}" for reason, n in record.failures.items())
     came = f" {failed} came to nothing ({reasons})." if failed else ""
+    if "form" in record.data:
+        came += " Errors in the curve are of single steps at first, and of the motion once it is simulated."
     return (
         f"It started {counted(record.restarts, 'small network')} in {counted(record.rounds, 'round')} "
         f"and {record.seconds:.1f} s.{came} {ENDINGS.get(record.ended, '')}"

@@ -23,6 +23,7 @@ from eqlearn.report.page import page
 from eqlearn.report.record import FORMAT, VERSION, Record, Step, next_step
 from eqlearn.report.refine import refined
 from eqlearn.report.sample import Sample
+from eqlearn.words import counted
 
 # A run may be continued with another budget; everything else decides what the rounds find.
 BUDGET = ("seconds", "restarts", "jobs", "select")
@@ -62,7 +63,7 @@ class History:
     def __call__(self, state: Progress) -> None:
         self.steps.append(next_step(self.steps, state))
         if self.steps[-1].equation:
-            so_far = f"round {state.round}, {state.restarts} restarts"
+            so_far = f"round {state.round}, {counted(state.restarts, 'restart')}"
             self.folder.log(f"{so_far}: error {state.best.training_error:.3g}, {state.best}")
         if self.progress is not None:
             self.progress(state)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from eqlearn.report.record import Record
+from eqlearn.words import listed
 
 # Leaving less than this fraction of the spread, an equation is worth calling close.
 CLOSE = 0.01
@@ -13,7 +13,7 @@ CLOSE = 0.01
 
 def verdict(record: Record) -> str:
     """Whether an exact law was found and, if not, how much is left over."""
-    best, names = record.best, _listed(record.targets)
+    best, names = record.best, listed(record.targets)
     if "form" in record.data:
         return _verdict_on_motion(record)
     if not any(e.expr.free_symbols for e in best.equations):
@@ -27,7 +27,7 @@ def verdict(record: Record) -> str:
         return f"No law was found: no equation describes {names} better than a constant does."
     if best.exact:
         return f"An exact law was found: it gives {names} in the training rows to rounding error."
-    level = _listed([f"±{short(n)}" for n in record.noise])
+    level = listed([f"±{short(n)}" for n in record.noise])
     left = f"{percent(best.training_error)} of the spread of {names} unexplained (noise of {level})"
     one = len(record.targets) == 1
     if best.training_error < CLOSE:
@@ -39,14 +39,14 @@ def verdict(record: Record) -> str:
 def _verdict_on_motion(record: Record) -> str:
     """The same of equations of motion, which are judged by simulation."""
     best = record.best
-    states = _listed(record.inputs[: len(record.targets)])
+    states = listed(record.inputs[: len(record.targets)])
     over = f"simulated over {record.data.get('horizon')} steps at a time"
     if best.exact:
         return f"Exact equations of motion were found: {over}, they give {states} to rounding error."
     if not math.isfinite(best.training_error):
         return f"No equations of motion were found: {over}, these diverge."
     left = f"{percent(best.training_error)} of the spread of {states}"
-    level = _listed([f"±{short(n)}" for n in record.noise])
+    level = listed([f"±{short(n)}" for n in record.noise])
     close = "comes close" if best.training_error < 2 * CLOSE else "does not come close"
     return f"No exact law was found; this one {close}: {over}, it leaves {left} (noise of {level})."
 
@@ -83,15 +83,6 @@ def percent(fraction: float) -> str:
     return f"{value:.{max(0, decimals)}f} %"
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things, "1 node" or "2 nodes"."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
 def short(value: float) -> str:
     """Three significant digits."""
     return f"{value:.3g}"
-
-
-def _listed(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

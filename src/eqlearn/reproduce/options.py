@@ -61,9 +61,10 @@ def leave_picture(path: Path, figure: Figure) -> None:
 def leave_table(ledger: Ledger, table: str) -> None:
     """Writes the table beside the ledger, with the command that made it, and prints it."""
     from eqlearn.core.sealed import atomic_write
+    from eqlearn.words import counted
 
     made = ledger.plain["environment"]
     text = f"# {ledger.path.stem}\n\n{table}\n\n`{ledger.plain['command']}`, eqlearn {made['eqlearn']}, "
-    text += f"torch {made['packages']['torch']}, {made['threads']} thread(s), {made['started']}.\n"
+    text += f"torch {made['packages']['torch']}, {counted(made['threads'], 'thread')}, {made['started']}.\n"
     atomic_write(ledger.path.with_suffix(".md"), text.encode())
     typer.echo(f"\n{table}\n\n{ledger.path}")

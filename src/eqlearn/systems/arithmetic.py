@@ -15,6 +15,7 @@ from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import fitted
 from eqlearn.core.network import EQL
 from eqlearn.errors import InvalidArgument, InvalidExpression
+from eqlearn.systems.warp import Warp
 from eqlearn.training.schedule import Phase
 
 LATENTS = ("z_1", "z_2")
@@ -108,9 +109,9 @@ class PairLoss(nn.Module):
 
     Each step encodes `images` images once and makes `pairs` pairs among them, which costs no more than one
     pair per image would; with `disjoint`, each image is in one pair only, as in the paper. Pairs whose result
-    is not `below` the bound are thrown away, so that training never sees them. `shift` moves each image by up
-    to so many pixels both ways. Errors are in units of a ninth of the half range, those of the sum, so that
-    one weight of the penalty serves all operations.
+    is not `below` the bound are thrown away, so that training never sees them. With `warp`, each image is
+    warped anew whenever it is drawn. Errors are in units of a ninth of the half range, those of the sum, so
+    that one weight of the penalty serves all operations.
     """
 
     step: Tensor
@@ -125,7 +126,7 @@ class PairLoss(nn.Module):
         batch: int = 200,
         pairs: int = 2_000,
         disjoint: bool = False,
-        shift: int = 0,
+        warp: Warp | None = None,
         below: float | None = None,
         huber: float | None = None,
     ) -> None:
@@ -140,7 +141,7 @@ class PairLoss(nn.Module):
         self.table = operation.table()
         self.images, self.labels = images, labels
         self.seed, self.batch, self.pairs = seed, batch, pairs
-        self.disjoint, self.shift, self.below, self.huber = disjoint, shift, below, huber
+        self.disjoint, self.warp, self.below, self.huber = disjoint, warp, below, huber
         self.unit = operation.scale / 9
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
 
@@ -151,7 +152,8 @@ class PairLoss(nn.Module):
         self.step += 1
         rows = torch.randint(len(self.labels), (self.batch,), generator=generator)
         labels = self.labels[rows]
-        latents = model.encoder(shifted(self.images[rows], self.shift, generator))
+        images = self.images[rows] if self.warp is None else self.warp(self.images[rows], generator)
+        latents = model.encoder(images)
         first, second = self._pairs(generator)
         target = self.table[labels[first], labels[second]]
         if self.below is not None:
@@ -173,20 +175,6 @@ class PairLoss(nn.Module):
         else:
             first, second = torch.randint(self.batch, (2, self.pairs), generator=generator)
         return first, second
-
-
-def shifted(
-    images: Shaped[Tensor, "rows height width"], pixels: int, generator: torch.Generator
-) -> Shaped[Tensor, "rows height width"]:
-    """Each image moved by a whole number of pixels, at most `pixels`, in both directions; black comes in."""
-    if pixels == 0:
-        return images
-    rows, height, width = images.shape
-    padded = nn.functional.pad(images, (pixels,) * 4)
-    down, right = torch.randint(2 * pixels + 1, (2, rows, 1, 1), generator=generator)
-    y = down + torch.arange(height)[:, None]
-    x = right + torch.arange(width)
-    return padded[torch.arange(rows)[:, None, None], y, x]
 
 
 def random_pairs(

@@ -25,6 +25,7 @@ from eqlearn.systems.shooting import TOLERANCE, Stretches
 from eqlearn.systems.simulation import simulate
 from eqlearn.systems.smoothing import FEWEST_TIMES, noise_level, smooth
 from eqlearn.systems.trajectories import Trajectories
+from eqlearn.words import counted
 
 FORMS = ("ode", "map")
 # Steps of the simulations that choose among equations, and of those that see through noise.
@@ -81,7 +82,7 @@ class FoundMotion:
         hidden = np.asarray(latents, dtype=np.float64).reshape(-1)
         count = len(self.found.variables) - len(values)
         if len(hidden) != count:
-            raise InvalidArgument(f"`latents` must hold {count} number(s), got {len(hidden)}")
+            raise InvalidArgument(f"`latents` must hold {counted(count, 'number')}, got {len(hidden)}")
         motion = simulate(self.equations, values[None], steps, self.dt, self.form, latents=hidden[None])
         return np.asarray(motion[0])
 

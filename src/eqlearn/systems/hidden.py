@@ -22,6 +22,7 @@ from eqlearn.systems.recording import Recording
 from eqlearn.systems.settle import EXACT_MOTION
 from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, shoot
 from eqlearn.systems.simulation import enough_substeps
+from eqlearn.words import counted
 
 # Fewer series can't tell what differs between them from what does not.
 FEWEST_SERIES = 5
@@ -50,8 +51,8 @@ def discover_hidden(
     recording = recorded(series, form, dt, names)
     if latents < 1 or len(recording.series) < FEWEST_SERIES:
         raise InvalidArgument(
-            f"{latents} hidden parameter(s) in {len(recording.series)} series: give at least {FEWEST_SERIES} "
-            "series, each with a parameter of its own, or no `latents`"
+            f"{counted(latents, 'hidden parameter')} in {len(recording.series)} series: give at least "
+            f"{FEWEST_SERIES} series, each with a parameter of its own, or no `latents`"
         )
     taken = {"z", *(f"z{i + 1}" for i in range(latents))} & set(recording.names)
     if taken:

@@ -12,6 +12,7 @@ import numpy as np
 from eqlearn.core.names import checked_names
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.systems.trajectories import Trajectories
+from eqlearn.words import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +55,8 @@ class Recording:
         for place, one in enumerate(arrays):
             if len(one) < 2:
                 raise InvalidArgument(
-                    f"series {place} has {len(one)} time(s), which is no step; leave it out of `series`"
+                    f"series {place} has {counted(len(one), 'time')}, which is no step; leave it out of "
+                    "`series`"
                 )
             if not np.isfinite(one).all():
                 at = int(np.flatnonzero(~np.isfinite(one).all(axis=1))[0])

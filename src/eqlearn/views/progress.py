@@ -14,6 +14,7 @@ from rich.text import Text
 
 from eqlearn.core.text import printable
 from eqlearn.discovery.run import Progress
+from eqlearn.words import counted
 
 
 class _Status:
@@ -38,8 +39,7 @@ class _Status:
 
 def counts_text(progress: Progress) -> str:
     """How far the search is, in words."""
-    rounds = f"{progress.round} round{'s' if progress.round > 1 else ''}"
-    return f"{rounds} · {progress.restarts} restarts"
+    return f"{counted(progress.round, 'round')} · {counted(progress.restarts, 'restart')}"
 
 
 def best_text(progress: Progress, target: str = "y") -> Text:

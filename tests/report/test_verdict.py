@@ -13,7 +13,7 @@ from eqlearn.errors import InvalidArgument, InvalidFile, UnknownName
 from eqlearn.report.constants_table import constants_table, value_text
 from eqlearn.report.predictions import write_predictions
 from eqlearn.report.summary import equations_text, summary
-from eqlearn.report.verdict import checks, counted, percent, verdict
+from eqlearn.report.verdict import checks, percent, verdict
 
 
 def with_best(**changes):
@@ -49,10 +49,6 @@ def constant_target():
 )
 def test_the_verdict_says_plainly_what_was_found(record, words):
     assert words in verdict(record)
-
-
-def test_one_thing_is_singular():
-    assert [counted(n, "node") for n in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]
 
 
 def test_rows_not_seen_are_mentioned_when_there_were_any():
