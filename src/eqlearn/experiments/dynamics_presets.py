@@ -126,7 +126,7 @@ _MODERN_KINEMATICS = DynamicsSettings(
 )
 _MODERN_OSCILLATOR = replace(
     _MODERN_KINEMATICS,
-    encoder=EncoderShape(stride=5, own_scale=True),
+    encoder=EncoderShape(stride=5, own_scale=True, activation="silu"),
     schedule=(
         *(
             Phase(name=f"{h} steps", steps=150, lr=5e-3, penalty=1e-6, horizon=h, clip=1.0)
@@ -137,7 +137,7 @@ _MODERN_OSCILLATOR = replace(
     members=1,
     batch=128,
     scaling="state",
-    distil=(Phase(name="distillation", steps=3_000, lr=3e-3, decay="cosine"),),
+    distil=(Phase(name="distillation", steps=6_000, lr=3e-3, decay="cosine"),),
 )
 
 
@@ -184,7 +184,7 @@ def find_preset(system: str, preset: str, penalty: str) -> DynamicsPreset:
 
 
 def quick(preset: DynamicsPreset) -> DynamicsPreset:
-    """A tenth of the steps and at most 300 series: to see that everything runs, not to be quoted."""
+    """A tenth of the steps: to see that everything runs, not to be quoted."""
 
     def shorter(schedule: Schedule, least: int) -> Schedule:
         return tuple(replace(p, steps=min(p.steps, max(least, p.steps // 10))) for p in schedule)
@@ -195,7 +195,7 @@ def quick(preset: DynamicsPreset) -> DynamicsPreset:
         distil=shorter(preset.settings.distil, 500),
         members=1,
     )
-    return DynamicsPreset(replace(preset.system, series=min(preset.system.series, 300)), settings)
+    return DynamicsPreset(preset.system, settings)
 
 
 # The ReLU networks that stand where the EQL cell stands [47, 61]: recurrent, with shared weights, the same
