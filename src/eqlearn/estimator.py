@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
@@ -247,7 +247,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         founds = self._founds()
         if index is None:
             return [found.best for found in founds]
-        places = [index] if isinstance(index, int | np.integer) else list(index)
+        places = list(index) if isinstance(index, Iterable) else [index]
         if len(places) != len(founds) or not all(isinstance(p, int | np.integer) for p in places):
             raise InvalidArgument(
                 f"`index` must hold {counted(len(founds), 'row')} of `equations_`, got {index!r}"
