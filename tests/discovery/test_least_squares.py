@@ -12,7 +12,7 @@ from eqlearn.core.sparse import prune_, weights_left
 from eqlearn.discovery import least_squares
 from eqlearn.discovery.eliminate import eliminate
 from eqlearn.discovery.least_squares import (
-    Problem,
+    LeastSquares,
     levenberg_marquardt,
     linear_fit,
     normal_equations,
@@ -91,7 +91,7 @@ def test_several_outputs_are_polished_together():
 def test_rows_in_pieces_give_the_same_normal_equations(monkeypatch):
     X, y = quadratic(noise=0.1)
     weight = torch.linspace(0.5, 1.5, 200, dtype=torch.float64)
-    problem = Problem(torch.as_tensor(X.T.copy()), torch.as_tensor(y)[None], weight)
+    problem = LeastSquares(torch.as_tensor(X.T.copy()), torch.as_tensor(y)[None], weight)
     population, theta = Population.of(near())
 
     whole = normal_equations(population, theta, problem)
@@ -105,7 +105,7 @@ def test_rows_in_pieces_give_the_same_normal_equations(monkeypatch):
 
 def test_a_member_that_is_not_finite_does_not_touch_the_others():
     X, y = quadratic()
-    problem = Problem(torch.as_tensor(X.T.copy()), torch.as_tensor(y)[None])
+    problem = LeastSquares(torch.as_tensor(X.T.copy()), torch.as_tensor(y)[None])
     pair, start = Population.of(EQL(2, 1, "id square", 1, bias=True, members=2, seed=1).double())
     start[1] = math.inf
 

@@ -9,7 +9,7 @@ from eqlearn.core.primitives import parse_set
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import inversions
 from eqlearn.discovery.judge import judge
-from eqlearn.discovery.least_squares import Problem
+from eqlearn.discovery.least_squares import LeastSquares
 from eqlearn.discovery.reduction import reduced, reduced_scene, restored
 from eqlearn.discovery.run import SCIENCE
 from eqlearn.discovery.scene import Scene, Sketch
@@ -26,7 +26,7 @@ def scene_of(formula, variables, low=1.0, high=3.0, rows=200):
     y = Equation.parse(formula, variables)(X)[:, None]
     features = Features.of(X, y, logarithms=True, degree=8)
     vocabulary = Vocabulary.of([p for p in parse_set(SCIENCE) if p.name != "pow"])
-    problem = Problem(features.tensor(X), torch.as_tensor(y.T / features.output))
+    problem = LeastSquares(features.tensor(X), torch.as_tensor(y.T / features.output))
     waves = Waves.of(problem.x[: len(variables)].numpy())
     views = tuple(inversions(vocabulary.unary, problem.y))
     return Scene(problem, features, vocabulary, waves, views, Half(), 3)

@@ -5,7 +5,7 @@ import numpy as np
 from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
 from eqlearn.discovery.select import Candidate, Constant
-from eqlearn.report.record import Record, Step
+from eqlearn.report.record import RunRecord, SearchRound
 from eqlearn.report.sample import Sample
 
 FRONT = ("2.0", "1.5*{0}", "1.5*{0} - 0.25*{1}**2", "1.5*{0} - 0.25*sin(2.5*{1}) + exp(-{0})")
@@ -41,11 +41,13 @@ def make_record(inputs=("a", "b"), targets=("y",), front=FRONT, pick=2, **change
         "noise": (0.125,) * len(targets), "restarts": 96, "rounds": 6, "seconds": 1.5,
         "ended": "no further gain", "failures": {"not finite on the data": 3},
         "network_inputs": tuple(inputs),
-        "history": (Step(1, 16, 0.5, 0.1, 3, str(candidates[0])), Step(2, 32, 1.0, 0.01, 8, str(best))),
+        "history": (
+            SearchRound(1, 16, 0.5, 0.1, 3, str(candidates[0])), SearchRound(2, 32, 1.0, 0.01, 8, str(best)),
+        ),
         "data": data, "settings": {"seed": 0, "primitives": "id square", "seconds": None},
         "environment": environment,
     }  # fmt: skip
-    return Record(**{**fields, **changes})
+    return RunRecord(**{**fields, **changes})
 
 
 def make_sample(record):

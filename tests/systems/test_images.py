@@ -74,3 +74,15 @@ def test_looking_at_latents_leaves_the_encoder_as_it_was():
 
     assert encoder.training
     assert all(torch.equal(t, before[name]) for name, t in encoder.state_dict().items())
+
+
+def test_a_held_normalisation_stays_as_it_is_in_training():
+    encoder = ImageEncoder(8, channels=(2,), kernel=3, dense=(4,))
+    images = torch.rand(40, 8, 8) * 255
+    settle_normalisation_(encoder, images)
+    at_rest = encoder.eval()(images)
+
+    encoder.hold_normalisation_()
+
+    torch.testing.assert_close(encoder.train()(images[:10]), at_rest[:10])
+    assert encoder.features.training

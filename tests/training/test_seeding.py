@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from eqlearn.training.seeding import seeded
+from eqlearn.training.seeding import seeded, step_generator
 
 
 def test_the_same_seed_draws_the_same_numbers():
@@ -36,3 +36,14 @@ def test_the_callers_random_state_is_given_back_after_an_error():
         raise KeyError
 
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_each_step_of_each_seed_draws_its_own_numbers():
+    drawn = {
+        (seed, step): torch.rand(4, generator=step_generator(seed, step))
+        for seed in (0, 1)
+        for step in (0, 1)
+    }
+
+    assert torch.equal(drawn[1, 1], torch.rand(4, generator=step_generator(1, torch.tensor(1))))
+    assert len({tuple(numbers.tolist()) for numbers in drawn.values()}) == 4

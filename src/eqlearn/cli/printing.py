@@ -15,7 +15,7 @@ import typer
 if TYPE_CHECKING:
     from eqlearn.discovery.run import Progress
     from eqlearn.report.folder import RunFolder
-    from eqlearn.report.record import Record
+    from eqlearn.report.record import RunRecord
 
 
 def run_folder(out: Path | None, name: str) -> RunFolder:
@@ -43,7 +43,7 @@ def displayed(
         yield progress
 
 
-def print_found(record: Record, folder: Path, quiet: bool, json: bool) -> None:
+def print_found(record: RunRecord, folder: Path, quiet: bool, json: bool) -> None:
     """What a search came to: the equations alone, one JSON object, or a screenful."""
     from eqlearn.report.folder import REPORT
     from eqlearn.report.summary import equations_text, summary
@@ -63,7 +63,7 @@ def screen_width() -> int:
     return max(60, shutil.get_terminal_size((100, 24)).columns)
 
 
-def run_json(record: Record, folder: Path) -> str:
+def run_json(record: RunRecord, folder: Path) -> str:
     from eqlearn.report.verdict import verdict
 
     return plain_json.dumps({"folder": str(folder), "verdict": verdict(record), **record.to_json()}, indent=1)

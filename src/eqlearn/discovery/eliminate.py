@@ -13,7 +13,7 @@ from eqlearn.core.network import EQL
 from eqlearn.discovery.least_squares import (
     EXACT,
     Fit,
-    Problem,
+    LeastSquares,
     levenberg_marquardt,
     never,
     normal_equations,
@@ -24,7 +24,12 @@ from eqlearn.discovery.polish import fit_of, network_of, problem_of
 
 
 def eliminate_fits(
-    fits: list[Fit], problem: Problem, *, steps: int = 20, singles: int = 6, stop: Callable[[], bool] = never
+    fits: list[Fit],
+    problem: LeastSquares,
+    *,
+    steps: int = 20,
+    singles: int = 6,
+    stop: Callable[[], bool] = never,
 ) -> list[Fit]:
     """Eliminates several networks (of one depth and way of joining) together, one batch of trials a round."""
     fits = [_without_dead(fit, problem) for fit in fits]
@@ -51,7 +56,7 @@ def eliminate_fits(
     return fits
 
 
-def _without_dead(fit: Fit, problem: Problem) -> Fit:
+def _without_dead(fit: Fit, problem: LeastSquares) -> Fit:
     """Drops weights on which the output does not depend."""
     state = normal_equations(fit.population, fit.theta, problem)
     alive = state.curvature[0].diagonal() > 0
@@ -61,7 +66,7 @@ def _without_dead(fit: Fit, problem: Problem) -> Fit:
     return Fit(population, theta, fit.loss)
 
 
-def _removals(fit: Fit, problem: Problem, singles: int) -> list[Tensor]:
+def _removals(fit: Fit, problem: LeastSquares, singles: int) -> list[Tensor]:
     """Sets of weights to keep: without each of the least salient ones, and without growing runs of them.
 
     The saliency w²/[H⁻¹] is the rise in error that a quadratic model predicts once the others have been

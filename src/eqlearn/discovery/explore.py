@@ -16,7 +16,7 @@ from eqlearn.discovery.inversion import Inversion
 from eqlearn.discovery.least_squares import (
     EXACT,
     Fit,
-    Problem,
+    LeastSquares,
     levenberg_marquardt,
     never,
     normal_equations,
@@ -111,7 +111,7 @@ def _solve(
     population = Population([s.structure for s in starts], [[w != 0 for w in s.weights] for s in starts])
     theta = _pack(population, starts)
     targets = [problem.y if i is None else i.target / i.scale for i in drawn]
-    seen = Problem(problem.x, torch.stack(targets), problem.weight)
+    seen = LeastSquares(problem.x, torch.stack(targets), problem.weight)
     # What is linear has one optimum, and elimination finds the sparse one from there, given enough rows.
     if task.kind == "networks" or (task.kind == "banks" and problem.rows < int(population.counts.max()) + 3):
         seed = int(rng.integers(2**31))
@@ -125,7 +125,7 @@ def _solve(
     return fits, {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
 
 
-def _trimmed(fit: Fit, problem: Problem, stop: Callable[[], bool]) -> Fit:
+def _trimmed(fit: Fit, problem: LeastSquares, stop: Callable[[], bool]) -> Fit:
     """An exact fit without the weights that move nothing: all at once, if it stays exact."""
     if stop():
         return fit
@@ -244,7 +244,7 @@ def _to_target(
     theta: Tensor,
     loss: Tensor,
     drawn: Sequence[Inversion | None],
-    problem: Problem,
+    problem: LeastSquares,
     stop: Callable[[], bool],
 ) -> list[Fit]:
     """The finite members as fits to the target itself; inverted last units are put back and refitted."""

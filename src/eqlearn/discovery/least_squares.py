@@ -25,7 +25,7 @@ def never() -> bool:
 
 
 @dataclass(frozen=True)
-class Problem:
+class LeastSquares:
     """The data of a fit, feature-major: inputs `(in, rows)`, targets `(out, rows)` or, if each member has its
     own, `(members, out, rows)`, row weights or none."""
 
@@ -37,13 +37,13 @@ class Problem:
     def rows(self) -> int:
         return self.x.shape[1]
 
-    def split(self, rows: int) -> list[Problem]:
+    def split(self, rows: int) -> list[LeastSquares]:
         """The same data in pieces of at most `rows` rows."""
         if rows >= self.rows:
             return [self]
         weights = [None] * self.rows if self.weight is None else self.weight.split(rows)
         pieces = zip(self.x.split(rows, dim=1), self.y.split(rows, dim=-1), weights, strict=False)
-        return [Problem(x, y, w) for x, y, w in pieces]
+        return [LeastSquares(x, y, w) for x, y, w in pieces]
 
 
 def linear_fit(columns: Tensor, y: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class Normal:
 
 
 def normal_equations(
-    population: Population, theta: Tensor, problem: Problem, guarded: bool = False
+    population: Population, theta: Tensor, problem: LeastSquares, guarded: bool = False
 ) -> Normal:
     """Accumulated over pieces of the rows, so that memory stays bounded however many there are."""
     cells = max(1, population.members * theta.shape[1] * population.out_features)
@@ -100,7 +100,7 @@ Penalty = Callable[[Tensor, int], Tensor]
 def levenberg_marquardt(
     population: Population,
     theta: Tensor,
-    problem: Problem,
+    problem: LeastSquares,
     *,
     steps: int,
     penalty: Penalty | None = None,

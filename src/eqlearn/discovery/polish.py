@@ -12,7 +12,7 @@ from torch import Tensor
 
 from eqlearn.core.balance import balance_
 from eqlearn.core.network import EQL
-from eqlearn.discovery.least_squares import EXACT, Fit, Problem, levenberg_marquardt, normal_equations
+from eqlearn.discovery.least_squares import EXACT, Fit, LeastSquares, levenberg_marquardt, normal_equations
 from eqlearn.discovery.population import Population
 from eqlearn.errors import InvalidArgument, NotFinite
 
@@ -47,7 +47,7 @@ def polish(network: EQL, X: Any, y: Any, *, sample_weight: Any = None, steps: in
     return Polished(polished, fit.loss * scale**2, tuple(blocks))
 
 
-def problem_of(network: EQL, X: Any, y: Any, sample_weight: Any = None) -> tuple[Problem, float]:
+def problem_of(network: EQL, X: Any, y: Any, sample_weight: Any = None) -> tuple[LeastSquares, float]:
     """The data as a fit needs them: float64, feature-major, the target divided by its spread."""
     if network.members is not None:
         raise InvalidArgument("a population can't be polished as one; take a network with `member(i)` first")
@@ -66,10 +66,10 @@ def problem_of(network: EQL, X: Any, y: Any, sample_weight: Any = None) -> tuple
             raise NotFinite(f"`{name}` holds NaN or infinite values; remove those rows")
     scale = float(target.std()) if target.numel() > 1 else 0.0
     scale = scale if scale > 0 else float(target.abs().max()) or 1.0
-    return Problem(x, target / scale, weight), scale
+    return LeastSquares(x, target / scale, weight), scale
 
 
-def fit_of(network: EQL, problem: Problem, scale: float, *, steps: int) -> Fit:
+def fit_of(network: EQL, problem: LeastSquares, scale: float, *, steps: int) -> Fit:
     """The network as a fit to the scaled problem, brought to its optimum."""
     population, theta = Population.of(network)
     if int(population.counts[0]) == 0:
@@ -87,7 +87,7 @@ def network_of(fit: Fit, scale: float) -> EQL:
     return balance_(fit.population.network(0, theta))
 
 
-def standard_errors(fit: Fit, problem: Problem) -> Tensor:
+def standard_errors(fit: Fit, problem: LeastSquares) -> Tensor:
     """One per active weight, from s²(JᵀJ)⁻¹; infinite along directions the data leave free."""
     count = fit.weights
     curvature = (

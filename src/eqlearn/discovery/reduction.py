@@ -16,7 +16,7 @@ from torch import Tensor
 
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import inversions
-from eqlearn.discovery.least_squares import Problem, linear_fit, never
+from eqlearn.discovery.least_squares import LeastSquares, linear_fit, never
 from eqlearn.discovery.scene import Scene, Sketch
 from eqlearn.discovery.sketch import Sum, Unit
 from eqlearn.discovery.structures import Vocabulary
@@ -81,7 +81,7 @@ def reduced_scene(state: Reduction, scene: Scene, degree: int) -> Scene:
     X = torch.stack([c.value for c in state.columns]).mT.numpy()
     features = Features.of(X, state.target.numpy(), logarithms=bool(scene.features.logarithms), degree=degree)
     y = state.target[None] / features.output
-    problem = Problem(features.tensor(X), y, scene.problem.weight)
+    problem = LeastSquares(features.tensor(X), y, scene.problem.weight)
     return replace(
         scene, problem=problem, features=features, inversions=tuple(inversions(scene.vocabulary.unary, y))
     )

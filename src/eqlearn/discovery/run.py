@@ -24,7 +24,7 @@ from eqlearn.discovery.features import MOST, Features
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.inversion import inversions
 from eqlearn.discovery.journal import Journal
-from eqlearn.discovery.least_squares import Problem
+from eqlearn.discovery.least_squares import LeastSquares
 from eqlearn.discovery.plan import EXACT_FIRST, SKETCHES, Menu
 from eqlearn.discovery.scene import Scene
 from eqlearn.discovery.screening import screen
@@ -184,7 +184,7 @@ def discover(
     archive = Archive(finisher)
     seen = split_rows(training, 1 - settings.rows / training.rows, settings.rows + 1, seed)[0]
     weight = None if seen.weight is None else torch.as_tensor(seen.weight)
-    problem = Problem(features.tensor(seen.X), torch.as_tensor(seen.y.T / features.output), weight)
+    problem = LeastSquares(features.tensor(seen.X), torch.as_tensor(seen.y.T / features.output), weight)
     scene = Scene(
         problem, features, vocabulary, Waves.of(problem.x[: len(features.columns)].numpy()),
         tuple(inversions(vocabulary.unary, problem.y)),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import Inversion
-from eqlearn.discovery.least_squares import Problem
+from eqlearn.discovery.least_squares import LeastSquares
 from eqlearn.discovery.sketch import Sum
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Waves
@@ -20,7 +20,7 @@ from eqlearn.discovery.structures import Vocabulary
 class Scene:
     """The scaled data of a search, what networks may see and be made of."""
 
-    problem: Problem
+    problem: LeastSquares
     features: Features
     vocabulary: Vocabulary
     waves: Waves
@@ -41,7 +41,7 @@ class Scene:
             return self
         chosen = torch.linspace(0, self.problem.rows - 1, rows).round().long()
         x, y, weight = self.problem.x, self.problem.y, self.problem.weight
-        problem = Problem(x[:, chosen], y[:, chosen], None if weight is None else weight[chosen])
+        problem = LeastSquares(x[:, chosen], y[:, chosen], None if weight is None else weight[chosen])
         inversions = tuple(replace(i, target=i.target[:, chosen]) for i in self.inversions)
         return replace(self, problem=problem, inversions=inversions)
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from eqlearn.core.gates import BETA, GAMMA, ZETA, counter_noise, sampled, settled
-from eqlearn.discovery.least_squares import Problem, levenberg_marquardt, never
+from eqlearn.discovery.least_squares import LeastSquares, levenberg_marquardt, never
 from eqlearn.discovery.population import Population
 
 
@@ -33,7 +33,7 @@ class Half:
         self,
         population: Population,
         theta: Tensor,
-        problem: Problem,
+        problem: LeastSquares,
         *,
         seed: int,
         stop: Callable[[], bool] = never,
@@ -80,7 +80,7 @@ class HardConcreteL0:
         self,
         population: Population,
         theta: Tensor,
-        problem: Problem,
+        problem: LeastSquares,
         *,
         seed: int,
         stop: Callable[[], bool] = never,

@@ -47,7 +47,7 @@ class Recipe:
     `learn` trains encoder and equation together. Where there are `heads`, that many equations share the
     encoder; `sparsify` then trains them alone on its latents of `observed` pairs, the simplest is kept,
     `refine` trains it with the encoder, its form held, and `finish` does so once more between two exact fits
-    of its constants.
+    of its constants, the normalisation of the latents held.
     """
 
     name: str
@@ -125,8 +125,8 @@ _MODERN = Recipe(
     sparsify=(
         Phase(name="sparsify", steps=1_000, lr=1e-2, penalty=1.0, ramp="linear", prune_below=0.01, clip=5.0),
     ),
-    refine=(Phase(name="refine", steps=11_000, lr=2e-3, warm_up=200, decay="cosine", clip=5.0),),
-    finish=(Phase(name="finish", steps=100, lr=1e-4, decay="cosine", clip=5.0),),
+    refine=(Phase(name="refine", steps=9_000, lr=2e-3, warm_up=200, decay="cosine", clip=5.0),),
+    finish=(Phase(name="finish", steps=4_000, lr=1e-3, warm_up=200, decay="cosine", clip=5.0),),
 )
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
@@ -204,6 +204,7 @@ class Condition:
                     learn=_shortened(recipe.learn, 400),
                     sparsify=_shortened(recipe.sparsify, 400),
                     refine=_shortened(recipe.refine, 1_000),
+                    finish=_shortened(recipe.finish, 200),
                 )
         if self.recipe == "released-half" and self.below is not None:  # [31]
             first, second = recipe.learn
@@ -211,7 +212,7 @@ class Condition:
             recipe = replace(recipe, primitives=plain, learn=(replace(first, ramp="sin2"), second))
         if self.network == "relu":
             unpenalised = tuple(replace(p, penalty=0.0, prune_below=None) for p in recipe.learn)
-            learn = (*unpenalised, *recipe.refine)
+            learn = (*unpenalised, *recipe.refine, *recipe.finish)
             recipe = replace(recipe, learn=learn, heads=None, sparsify=(), refine=(), finish=())
         return recipe
 
@@ -297,6 +298,8 @@ def trained(
         network = simplest_head(heads).network
         for stage, schedule in ((1, recipe.refine), (2, recipe.finish)):
             model.equation = network
+            if stage == 2 and isinstance(model.encoder, ImageEncoder):
+                model.encoder.hold_normalisation_()
             run(stage, schedule)
             z, y = _observed(model, data, condition, seed, POLISHED)
             free_constant_(network)

@@ -7,12 +7,12 @@ from html import escape
 
 from eqlearn.discovery.select import Constant
 from eqlearn.report.mathml import name_markup
-from eqlearn.report.record import Record
+from eqlearn.report.record import RunRecord
 
 WIDTH, HEIGHT = 130, 16
 
 
-def constants_table(record: Record) -> str:
+def constants_table(record: RunRecord) -> str:
     """One row for each fitted constant, in the order they are read in the formula."""
     several = len(record.targets) > 1
     rows = [

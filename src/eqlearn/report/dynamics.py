@@ -19,7 +19,7 @@ from eqlearn.report.folder import REPORT, ROUNDS, RunFolder
 from eqlearn.report.journal import FileJournal
 from eqlearn.report.motion import SERIES, TIMES, Motion
 from eqlearn.report.page import page
-from eqlearn.report.record import Record
+from eqlearn.report.record import RunRecord
 from eqlearn.report.sample import Sample
 from eqlearn.report.session import History, Plan, begin, nothing_left_behind
 from eqlearn.systems.flow import LONG, FoundMotion, discover_dynamics
@@ -39,7 +39,7 @@ def search_dynamics(
     latents: int = 0,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
-) -> Record:
+) -> RunRecord:
     """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
 
     `form` and `latents` are as for `discover_dynamics` and `discover_hidden`. Ctrl-C ends the search, and
@@ -56,7 +56,7 @@ def search_dynamics(
             journal=lambda name: FileJournal(folder.path / ROUNDS / name), **plan.options(), **hidden,
         )  # fmt: skip
         described = _described(found, data, latents)
-        record = Record.of(found.found, found.targets, found.noise, history.steps, described, told)
+        record = RunRecord.of(found.found, found.targets, found.noise, history.steps, described, told)
         sample = Sample.of(*found.rows, np.zeros(len(found.rows[0]), dtype=bool))
         motion = _motion(found, data.recording)
         folder.write_results(record, sample, motion)
@@ -92,7 +92,7 @@ def _parameters(found: FoundMotion, data: SeriesTable) -> list[dict[str, str | f
     return rows
 
 
-def parameters_csv(record: Record) -> str:
+def parameters_csv(record: RunRecord) -> str:
     """The hidden parameters of each series as a table, all digits kept."""
     rows = record.data["parameters"]
     text = io.StringIO()
@@ -102,7 +102,7 @@ def parameters_csv(record: Record) -> str:
     return text.getvalue()
 
 
-def parameters_text(record: Record, most: int = 10) -> str:
+def parameters_text(record: RunRecord, most: int = 10) -> str:
     """The same for a terminal, its first rows."""
     rows = record.data["parameters"]
     names = record.inputs[len(record.targets) :]

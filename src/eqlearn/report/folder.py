@@ -19,7 +19,7 @@ from eqlearn.core.text import printable, write
 from eqlearn.errors import InvalidArgument, InvalidFile
 from eqlearn.report.environment import now
 from eqlearn.report.motion import Motion
-from eqlearn.report.record import Record
+from eqlearn.report.record import RunRecord
 from eqlearn.report.sample import Sample
 
 RUN, EQUATION, EQUATIONS, NETWORK = "run.json", "equation.json", "equations.csv", "network.safetensors"
@@ -104,7 +104,7 @@ class RunFolder:
         with self._checked(LOG).open("a", encoding="utf-8") as file:
             file.write(f"{now()} {printable(line)}\n")
 
-    def write_results(self, record: Record, sample: Sample, motion: Motion | None = None) -> None:
+    def write_results(self, record: RunRecord, sample: Sample, motion: Motion | None = None) -> None:
         """Everything but the page; `run.json`, which says that the run ended, after what belongs to it."""
         tensors = {"X": sample.X, "y": sample.y, "part": sample.part, "ranges": sample.ranges}
         write_tensors(
@@ -133,10 +133,10 @@ class RunFolder:
             raise InvalidArgument(f"{self} holds no run of eqlearn: it has no {RUN}")
         return read_sealed(self.path / RUN)[0]
 
-    def read(self) -> Record:
-        return Record.from_json(self.read_status(), str(self.path / RUN))
+    def read(self) -> RunRecord:
+        return RunRecord.from_json(self.read_status(), str(self.path / RUN))
 
-    def read_sample(self, record: Record) -> Sample:
+    def read_sample(self, record: RunRecord) -> Sample:
         path = self._there(SAMPLE)
         _, tensors = read_sealed(path)
         if set(tensors) != {"X", "y", "part", "ranges"} or tensors["part"].dtype != torch.uint8:
@@ -145,7 +145,7 @@ class RunFolder:
         sample.check(len(record.inputs), len(record.targets))
         return sample
 
-    def read_motion(self, record: Record) -> Motion | None:
+    def read_motion(self, record: RunRecord) -> Motion | None:
         """The series of a run that looked for dynamics; none of any other."""
         path = self.path / MOTION
         if "form" not in record.data or not path.exists():
@@ -153,7 +153,7 @@ class RunFolder:
         plain, tensors = read_sealed(path)
         return Motion.read(plain, tensors, len(record.targets), len(record.inputs), str(path))
 
-    def read_network(self, record: Record) -> EQL | None:
+    def read_network(self, record: RunRecord) -> EQL | None:
         """The chosen equation's network; none if the equation is a constant."""
         if not (self.path / NETWORK).exists():
             return None
@@ -170,7 +170,7 @@ class RunFolder:
         return path
 
 
-def _front_csv(record: Record) -> str:
+def _front_csv(record: RunRecord) -> str:
     """The front, one row per candidate, with all digits of the equations."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")

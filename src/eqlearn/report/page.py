@@ -19,7 +19,7 @@ from eqlearn.report.motion import Motion
 from eqlearn.report.motion_drawing import motion_figures
 from eqlearn.report.network_drawing import network_svg
 from eqlearn.report.payload import embedded, exports, payload
-from eqlearn.report.record import Record
+from eqlearn.report.record import RunRecord
 from eqlearn.report.sample import OUTSIDE, Sample
 from eqlearn.report.verdict import CLOSE, checks, percent, unseen_errors, verdict
 from eqlearn.views.diagram import diagram
@@ -38,7 +38,7 @@ ENDINGS = {
 }
 
 
-def page(record: Record, sample: Sample, network: EQL | None, motion: Motion | None = None) -> str:
+def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion | None = None) -> str:
     """The whole page as text; with the `motion` of a run that looked for dynamics.
 
     Every name in it is escaped; its script is the one that ships with the package and no other may run.
@@ -79,13 +79,13 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def _grade(record: Record) -> str:
+def _grade(record: RunRecord) -> str:
     if record.best.exact:
         return "exact"
     return "close" if record.best.training_error < CLOSE else "none"
 
 
-def _source(record: Record) -> str:
+def _source(record: RunRecord) -> str:
     name = str(record.data.get("name", "")).strip("'").rpartition("/")[2]
     started = str(record.environment.get("started", "")).replace("T", " ")[:16]
     return f"{name} · {record.data.get('rows_read', '?')} rows · {started}"
@@ -98,7 +98,7 @@ def _typeset(equation: Equation, target: str) -> str:
     return f'<code class="long">{escape(text if len(text) <= LONG_TEXT else text[:LONG_TEXT] + " …")}</code>'
 
 
-def _formula(record: Record, output: int) -> str:
+def _formula(record: RunRecord, output: int) -> str:
     equation = record.best.equations[output]
     formula = _typeset(equation, record.targets[output])
     size = " small" if max(e.complexity for e in record.best.equations) > LARGE_FORMULA else ""
@@ -109,7 +109,7 @@ def _formula(record: Record, output: int) -> str:
     )
 
 
-def _facts(record: Record) -> str:
+def _facts(record: RunRecord) -> str:
     best = record.best
     facts = {
         "error": percent(best.training_error),
@@ -123,7 +123,7 @@ def _facts(record: Record) -> str:
     return "".join(f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v != "-")
 
 
-def _row(record: Record, index: int) -> str:
+def _row(record: RunRecord, index: int) -> str:
     candidate = record.front[index]
     formulas = "".join(
         f'<div class="cell" data-formula="{index}">{_typeset(e, t)}</div>'
@@ -144,7 +144,7 @@ def _row(record: Record, index: int) -> str:
     )
 
 
-def _beyond(record: Record, rows_outside: int) -> str:
+def _beyond(record: RunRecord, rows_outside: int) -> str:
     others = (
         " The other inputs stay at the middle of their values, and what they add is taken out of the points."
         if len(record.inputs) > 1
@@ -154,7 +154,7 @@ def _beyond(record: Record, rows_outside: int) -> str:
     return f"The line is what the equation says; the shaded range is what was measured.{others}{given}"
 
 
-def _motion(record: Record, motion: Motion) -> str:
+def _motion(record: RunRecord, motion: Motion) -> str:
     states = record.inputs[: len(record.targets)]
     return (
         '<section aria-labelledby="motion"><h2 id="motion">The motion</h2>'
@@ -165,7 +165,7 @@ def _motion(record: Record, motion: Motion) -> str:
     )
 
 
-def _network(record: Record, network: EQL | None) -> str:
+def _network(record: RunRecord, network: EQL | None) -> str:
     if network is None and "form" in record.data:
         return (
             '<p class="lead">Each equation was read from networks of its own and then refitted by simulating '
@@ -183,7 +183,7 @@ def _network(record: Record, network: EQL | None) -> str:
     )
 
 
-def _search(record: Record) -> str:
+def _search(record: RunRecord) -> str:
     failed = sum(record.failures.values())
     reasons = ", ".join(f"{n} {reason}" for reason, n in record.failures.items())
     came = f" {failed} came to nothing ({reasons})." if failed else ""
@@ -195,7 +195,7 @@ def _search(record: Record) -> str:
     )
 
 
-def _improvements(record: Record) -> str:
+def _improvements(record: RunRecord) -> str:
     return "".join(
         f"<li><code>{escape(step.equation[:LONG_TEXT])}</code><span>after "
         f"{counted(step.restarts, 'network')} · error {percent(step.error)} · "
@@ -205,7 +205,7 @@ def _improvements(record: Record) -> str:
     )
 
 
-def _use(record: Record, network: EQL | None) -> str:
+def _use(record: RunRecord, network: EQL | None) -> str:
     example = ", ".join(f'"{v}": ...' for v in record.inputs[:3]) + (
         ", ..." if len(record.inputs) > 3 else ""
     )
@@ -233,7 +233,7 @@ def _code(title: str, text: str) -> str:
     return f'<div class="code"><h3>{escape(title)}</h3><pre tabindex="0">{escape(text)}</pre></div>'
 
 
-def _settings(record: Record) -> str:
+def _settings(record: RunRecord) -> str:
     environment = {k: v for k, v in record.environment.items() if k != "packages"}
     packages = record.environment.get("packages")
     versions = packages if isinstance(packages, Mapping) else {}

@@ -11,7 +11,7 @@ import numpy as np
 from eqlearn.core.equation import Equation
 from eqlearn.core.text import write
 from eqlearn.discovery.select import Candidate
-from eqlearn.report.record import Record
+from eqlearn.report.record import RunRecord
 from eqlearn.report.sample import PARTS, Sample
 
 GRID = 161
@@ -20,7 +20,7 @@ MOST_INPUTS = 8
 LONGEST = 2000
 
 
-def payload(record: Record, sample: Sample) -> dict[str, Any]:
+def payload(record: RunRecord, sample: Sample) -> dict[str, Any]:
     """Everything the page's script needs, in the order it reads it."""
     used = {name for c in record.front for e in c.equations for name in map(str, e.expr.free_symbols)}
     drawn = [i for i, name in enumerate(record.inputs) if name in used][:MOST_INPUTS]

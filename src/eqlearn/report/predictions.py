@@ -15,11 +15,11 @@ import numpy as np
 
 from eqlearn.data.tables import read_blocks
 from eqlearn.errors import InvalidArgument
-from eqlearn.report.record import Record
+from eqlearn.report.record import RunRecord
 
 
 def write_predictions(
-    record: Record, data: str | Path, out: Path | None = None, *, index: int | None = None
+    record: RunRecord, data: str | Path, out: Path | None = None, *, index: int | None = None
 ) -> tuple[int, int]:
     """Writes a column for each target to `out`, or to standard output; gives how many rows there were, and
     in how many of them the equation is not defined. The file is there whole or not at all."""

@@ -20,7 +20,7 @@ MOST_CANDIDATES, MOST_ROUNDS = 1000, 1_000_000
 
 
 @dataclass(frozen=True)
-class Step:
+class SearchRound:
     """Where the search stood after a round; `equation` is there when a new one became the best."""
 
     round: int
@@ -31,18 +31,18 @@ class Step:
     equation: str = ""
 
 
-def next_step(steps: Sequence[Step], progress: Progress) -> Step:
-    """The step that follows, from a progress report."""
+def next_round(steps: Sequence[SearchRound], progress: Progress) -> SearchRound:
+    """The round that follows, from a progress report."""
     text, best = str(progress.best), progress.best
     last = next((s.equation for s in reversed(steps) if s.equation), "")
-    return Step(
+    return SearchRound(
         progress.round, progress.restarts, progress.seconds, best.training_error, best.complexity,
         text if text != last else "",
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Record:
+class RunRecord:
     """What was searched, how, and what was found.
 
     `front` is the Pareto front, simplest first, and `pick` the place of the chosen candidate in it. `noise`
@@ -61,7 +61,7 @@ class Record:
     ended: str
     exact_restarts: int = 0
     failures: Mapping[str, int] = field(default_factory=dict)
-    history: tuple[Step, ...] = ()
+    history: tuple[SearchRound, ...] = ()
     network_inputs: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -84,12 +84,12 @@ class Record:
         found: Found,
         targets: tuple[str, ...],
         noise: tuple[float, ...],
-        steps: Sequence[Step],
+        steps: Sequence[SearchRound],
         data: Mapping[str, Any],
         settings: Mapping[str, Any],
-    ) -> Record:
+    ) -> RunRecord:
         """The record of a search that has just ended; `data` and `settings` say in what and how it looked."""
-        return Record(
+        return RunRecord(
             inputs=found.variables, targets=targets, front=found.front,
             pick=next(i for i, c in enumerate(found.front) if c is found.best), noise=noise,
             restarts=found.restarts, rounds=found.rounds, seconds=found.seconds, ended=found.ended,
@@ -123,7 +123,7 @@ class Record:
         }  # fmt: skip
 
     @staticmethod
-    def from_json(data: Mapping[str, Any], where: str) -> Record:
+    def from_json(data: Mapping[str, Any], where: str) -> RunRecord:
         """The record that `to_json` gave; `where` names it in messages."""
         if data.get("status") == "running":
             raise InvalidFile(f"{where} is of a run that has not ended; continue it with `--resume`")
@@ -167,7 +167,7 @@ def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
     }
 
 
-def _record(data: Mapping[str, Any]) -> Record:
+def _record(data: Mapping[str, Any]) -> RunRecord:
     inputs, targets = _names(data["inputs"]), _names(data["targets"])
     front = tuple(_candidate(c, inputs, len(targets)) for c in data["front"][:MOST_CANDIDATES])
     pick = int(data["pick"])
@@ -177,10 +177,10 @@ def _record(data: Mapping[str, Any]) -> Record:
     if len(noise) != len(targets):
         raise ValueError(f"there are {len(noise)} noise levels for {len(targets)} targets")
     steps = tuple(
-        Step(int(s[0]), int(s[1]), _number(s[2]), _number(s[3]), int(s[4]), str(s[5]))
+        SearchRound(int(s[0]), int(s[1]), _number(s[2]), _number(s[3]), int(s[4]), str(s[5]))
         for s in data["history"][:MOST_ROUNDS]
     )
-    return Record(
+    return RunRecord(
         inputs=inputs, targets=targets, front=front, pick=pick, noise=noise,
         restarts=int(data["restarts"]), rounds=int(data["rounds"]), seconds=_number(data["seconds"]),
         ended=str(data["ended"]), exact_restarts=int(data["exact_restarts"]),

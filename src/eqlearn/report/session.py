@@ -20,7 +20,7 @@ from eqlearn.report.environment import environment
 from eqlearn.report.folder import REPORT, ROUNDS, RUN, RunFolder
 from eqlearn.report.journal import FileJournal
 from eqlearn.report.page import page
-from eqlearn.report.record import FORMAT, VERSION, Record, Step, next_step
+from eqlearn.report.record import FORMAT, VERSION, RunRecord, SearchRound, next_round
 from eqlearn.report.refine import refined
 from eqlearn.report.sample import Sample
 from eqlearn.words import counted
@@ -58,10 +58,10 @@ class History:
 
     folder: RunFolder
     progress: Callable[[Progress], None] | None
-    steps: list[Step] = field(default_factory=list)
+    steps: list[SearchRound] = field(default_factory=list)
 
     def __call__(self, state: Progress) -> None:
-        self.steps.append(next_step(self.steps, state))
+        self.steps.append(next_round(self.steps, state))
         if self.steps[-1].equation:
             so_far = f"round {state.round}, {counted(state.restarts, 'restart')}"
             self.folder.log(f"{so_far}: error {state.best.training_error:.3g}, {state.best}")
@@ -79,7 +79,7 @@ def search(
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     settings: Settings = USUAL,
-) -> Record:
+) -> RunRecord:
     """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
 
     `select` and `extrapolation` are as for `discover`. Ctrl-C ends the search, and what was found is written
@@ -98,7 +98,7 @@ def search(
             front = tuple(best if c is found.best else c for c in found.front)
             found = replace(found, best=best, front=front)
         noise = tuple(noise_of(e, data.X, data.y[:, k]) for k, e in enumerate(found.best.equations))
-        record = Record.of(found, data.targets, noise, history.steps, _described(data), told)
+        record = RunRecord.of(found, data.targets, noise, history.steps, _described(data), told)
         sample = Sample.of(data.X, data.y, _held_out(data, settings, plan.seed), extrapolation)
         folder.write_results(record, sample)
         folder.write_text(REPORT, page(record, sample, record.best.network))

@@ -6,17 +6,17 @@ import math
 
 from eqlearn.core.text import printable
 from eqlearn.report.constants_table import value_text
-from eqlearn.report.record import Record
+from eqlearn.report.record import RunRecord
 from eqlearn.report.verdict import checks, percent, unseen_errors, verdict
 
 
-def equations_text(record: Record, index: int | None = None) -> str:
+def equations_text(record: RunRecord, index: int | None = None) -> str:
     """One line for each target: the equation chosen, or that at place `index` of the front."""
     lines = zip(record.targets, record.candidate(index).equations, strict=True)
     return "\n".join(printable(f"{target} = {equation}") for target, equation in lines)
 
 
-def summary(record: Record, width: int = 100) -> str:
+def summary(record: RunRecord, width: int = 100) -> str:
     """Everything that fits on a screen; formulas longer than a line are cut in the list, never above it."""
     parts = [equations_text(record), "\n".join(filter(None, [printable(verdict(record)), checks(record)]))]
     constants = _constants(record)
@@ -26,7 +26,7 @@ def summary(record: Record, width: int = 100) -> str:
     return "\n\n".join(parts)
 
 
-def _constants(record: Record) -> list[str]:
+def _constants(record: RunRecord) -> list[str]:
     rows = []
     for target, constants in zip(record.targets, record.best.constants, strict=True):
         for place, c in enumerate(constants):
@@ -41,7 +41,7 @@ def _constants(record: Record) -> list[str]:
     return [f"  {n:<{widths[0]}}   {v:>{widths[1]}} {known}" for n, v, known in rows]
 
 
-def _front(record: Record, width: int) -> list[str]:
+def _front(record: RunRecord, width: int) -> list[str]:
     heads = ["", "#", "nodes", "error"]
     unseen = unseen_errors(record)
     rows = [[*heads, *unseen, "equation"]]

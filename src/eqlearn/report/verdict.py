@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from eqlearn.report.record import Record
+from eqlearn.report.record import RunRecord
 from eqlearn.words import listed
 
 # Leaving less than this fraction of the spread, an equation is worth calling close.
 CLOSE = 0.01
 
 
-def verdict(record: Record) -> str:
+def verdict(record: RunRecord) -> str:
     """Whether an exact law was found and, if not, how much is left over."""
     best, names = record.best, listed(record.targets)
     if "form" in record.data:
@@ -36,7 +36,7 @@ def verdict(record: Record) -> str:
     return f"No exact law was found: {'this equation leaves' if one else 'these equations leave'} {left}."
 
 
-def _verdict_on_motion(record: Record) -> str:
+def _verdict_on_motion(record: RunRecord) -> str:
     """The same of equations of motion, which are judged by simulation."""
     best = record.best
     states = listed(record.inputs[: len(record.targets)])
@@ -51,7 +51,7 @@ def _verdict_on_motion(record: Record) -> str:
     return f"No exact law was found; this one {close}: {over}, it leaves {left} (noise of {level})."
 
 
-def checks(record: Record) -> str:
+def checks(record: RunRecord) -> str:
     """What rows that the search did not see say about it; nothing if there were none."""
     best, sentences = record.best, []
     if not math.isnan(best.validation_error):
@@ -62,7 +62,7 @@ def checks(record: Record) -> str:
     return " ".join(sentences)
 
 
-def unseen_errors(record: Record) -> dict[str, str]:
+def unseen_errors(record: RunRecord) -> dict[str, str]:
     """The errors on rows that the search did not see, where the front has them: a heading, and the
     candidate's field."""
     fields = {"held out": "validation_error", "beyond": "extrapolation_error"}

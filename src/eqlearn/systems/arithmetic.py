@@ -17,6 +17,7 @@ from eqlearn.core.network import EQL
 from eqlearn.errors import InvalidArgument, InvalidExpression
 from eqlearn.systems.warp import Warp
 from eqlearn.training.schedule import Phase
+from eqlearn.training.seeding import step_generator
 
 LATENTS = ("z_1", "z_2")
 LABELS = ("psi_1", "psi_2")
@@ -146,9 +147,7 @@ class PairLoss(nn.Module):
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
 
     def forward(self, model: ImageArithmetic, phase: Phase) -> Float[Tensor, "*members"]:
-        # torch's generator looks at 32 bits of a seed only; a prime keeps the steps of two seeds apart.
-        mixed = (self.seed * 1_000_003 + int(self.step)) % 2**32
-        generator = torch.Generator().manual_seed(mixed)
+        generator = step_generator(self.seed, self.step)
         self.step += 1
         rows = torch.randint(len(self.labels), (self.batch,), generator=generator)
         labels = self.labels[rows]

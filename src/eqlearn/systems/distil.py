@@ -11,6 +11,7 @@ from eqlearn.systems.rollout import rollout
 from eqlearn.systems.series import SeriesEncoder
 from eqlearn.systems.trajectories import Trajectories
 from eqlearn.training.schedule import Phase
+from eqlearn.training.seeding import step_generator
 
 MOVED = 0.1  # of the way from one series' latents to another's
 
@@ -56,7 +57,7 @@ class DistilLoss(nn.Module):
         self.register_buffer("latent", latent.float(), persistent=False)
 
     def forward(self, encoder: SeriesEncoder, phase: Phase) -> Float[Tensor, ""]:
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + int(self.step))
+        generator = step_generator(self.seed, self.step)
         self.step += 1
         rows = torch.randint(len(self.series), (min(self.batch, len(self.series)),), generator=generator)
         # The target has its units already: standardising each batch anew would blur them.

@@ -13,6 +13,7 @@ from eqlearn.systems.rollout import rollout
 from eqlearn.systems.series import SeriesEncoder
 from eqlearn.systems.trajectories import Trajectories
 from eqlearn.training.schedule import Phase
+from eqlearn.training.seeding import step_generator
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +120,7 @@ class PropagationLoss(nn.Module):
 
     def _draw(self, horizon: int) -> tuple[Tensor, Tensor]:
         """The series of this step: `(batch, time, states)` to read and `(batch, horizon + 1, states)`."""
-        generator = torch.Generator().manual_seed(self.seed * 1_000_003 + int(self.step))
+        generator = step_generator(self.seed, self.step)
         self.step += 1
         observed, target = self.observed, self.target
         if self.batch is not None and self.batch < len(target):

@@ -1,4 +1,4 @@
-"""One door for randomness that must come from torch's global generator, as in a user's own modules."""
+"""Randomness by seed: of torch's global generator, and of each step of a training."""
 
 from __future__ import annotations
 
@@ -14,3 +14,9 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(seed)
         yield
+
+
+def step_generator(seed: int, step: int | torch.Tensor) -> torch.Generator:
+    """The generator of one step, so that what a step draws does not depend on how it was reached."""
+    # torch's generator looks at 32 bits of a seed only; a prime keeps the steps of two seeds apart.
+    return torch.Generator().manual_seed((seed * 1_000_003 + int(step)) % 2**32)
