@@ -41,7 +41,7 @@ def summary(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float | None]) -> str:
+def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> str:
     """One condition of the benchmark as a Markdown table, the paper's rate beside ours."""
     lines = [
         "| function | paper | exact | symbolic | 95 % interval | paper's count | restarts | exact per restart"
@@ -98,8 +98,8 @@ def _told(ways: Counter[str]) -> str:
     return ", ".join(way if len(ways) == 1 else f"{way} {count}" for way, count in ways.most_common())
 
 
-def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float | None]) -> Figure:
-    """Our success rates with their intervals, function by function, the paper's beside them."""
+def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> Figure:
+    """Our success rates with their intervals, function by function, the paper's beside them where known."""
     from matplotlib.figure import Figure
 
     groups = {name: summary(group) for name, group in by_field(ledger, "function").items()}
@@ -115,7 +115,8 @@ def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float | None]) -> 
     axes.set_yticks(range(len(groups)), list(groups))
     axes.invert_yaxis()
     axes.set_xlim(0, 1.02)
-    axes.set_xlabel("right equations of all seeds started\n(line: 95 % interval, diamond: the paper's rate)")
+    diamonds = ", diamond: the paper's rate" if paper else ""
+    axes.set_xlabel(f"right equations of all seeds started\n(line: 95 % interval{diamonds})")
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 

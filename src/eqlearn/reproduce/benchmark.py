@@ -62,7 +62,8 @@ def benchmark(
             ledger.add(f"{target.name} {trial['seed']}", {"function": target.name, **trial})
             _say(target.name, trial)
     column = 0 if condition.penalty == "half" else 1
-    paper = {t.name: t.paper[column] if t.paper else None for t in targets}
+    # The paper's rates are for data without noise.
+    paper = {} if noise else {t.name: t.paper[column] for t in targets if t.paper}
     leave_picture(ledger.path.with_suffix(".png"), draw_rates(ledger.plain, paper))
     leave_table(ledger, benchmark_table(ledger.plain, paper))
 
