@@ -108,3 +108,23 @@ def test_a_file_that_is_no_ledger_is_named(results, text):
 
     with pytest.raises(InvalidFile, match=r"broken\.json"):
         paper_page(results)
+
+
+def test_peers_stand_beside_ours_set_by_set(results):
+    made = json.loads((results / "benchmark/modern-half.json").read_text(encoding="utf-8"))
+    tiers = {"eqlearn": ("exact", "symbolic"), "gplearn": ("paper", "wrong")}
+    trials = {
+        f"{system} {suite} {seed}": {"system": system, "suite": suite, "seed": seed, "tier": tier}
+        for system in tiers
+        for suite in ("kim", "physics")
+        for seed, tier in enumerate(tiers[system])
+    }
+    (results / "peers").mkdir(exist_ok=True)
+    whole = {**made, "settings": {"seconds": 10.0, "peers": {}}, "trials": trials}
+    (results / "peers/peers.json").write_text(json.dumps(whole), encoding="utf-8")
+
+    page = paper_page(results)
+
+    assert "eqlearn and its peers, 10 CPU seconds" in page
+    assert "| eqlearn | 2/2 (0.16 to 1.00) | 2/2 (0.16 to 1.00) | 4/4 (0.40 to 1.00) |" in page
+    assert "| gplearn | 0/2 (0.00 to 0.84) | 0/2 (0.00 to 0.84) | 0/4 (0.00 to 0.60) |" in page

@@ -64,9 +64,9 @@ def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> st
 
 def rate(trials: Sequence[Mapping[str, Any]], tier: str = "symbolic") -> str:
     """Successes of all trials started, with their 95 % interval; `tier` "paper" counts as the authors did."""
-    s = summary(trials)
-    low, high = interval(s[tier], s["trials"])
-    return f"{s[tier]}/{s['trials']} ({low:.2f} to {high:.2f})"
+    right = sum(t["tier"] in RIGHT or t["tier"] == tier for t in trials)
+    low, high = interval(right, len(trials))
+    return f"{right}/{len(trials)} ({low:.2f} to {high:.2f})"
 
 
 def rates_table(
