@@ -1,12 +1,20 @@
 """Several equations behind one encoder: the simplest that fits is kept."""
 
 import pytest
+import sympy as sp
 import torch
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
 from eqlearn.errors import InvalidArgument
-from eqlearn.systems.heads import Head, eliminated_heads, free_constant_, served_error, simplest_head
+from eqlearn.systems.heads import (
+    Head,
+    eliminated_heads,
+    free_constant_,
+    hold_straight_,
+    served_error,
+    simplest_head,
+)
 from eqlearn.training.schedule import Phase
 
 SCHEDULE = (Phase(name="sparsify", steps=200, lr=1e-2, penalty=1.0, ramp="linear", prune_below=0.01),)
@@ -65,6 +73,25 @@ def test_the_first_head_is_also_offered_with_some_kinds_of_units_only():
     assert Equation.read(offered["one id"], ["a", "b"]).matches(
         "0.6*a + 0.6*b - 0.01", box=(-1, 1), tolerance=0.05
     )
+
+
+def test_the_last_head_can_be_held_straight():
+    z, y = latents()
+    heads = EQL(2, 1, PRIMITIVES, members=3, seed=0)
+
+    hold_straight_(heads)
+
+    free, straight = (Equation.read(heads.member(i), ["a", "b"]) for i in (0, 2))
+    assert free.complexity > straight.complexity
+    assert set(sp.hessian(straight.expr, sorted(straight.expr.free_symbols, key=str))) == {0}
+    origins = [head.origin for head in eliminated_heads(heads, z, y, SCHEDULE)]
+    assert origins == ["trained", "trained", "one id", "one id", "one id mul"]
+
+
+@pytest.mark.parametrize("members", [None, 1])
+def test_one_equation_is_not_held_straight(members):
+    with pytest.raises(InvalidArgument, match="at least two `members`"):
+        hold_straight_(EQL(2, 1, PRIMITIVES, members=members, seed=0))
 
 
 def test_members_that_came_to_nothing_are_not_kept():

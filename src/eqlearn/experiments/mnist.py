@@ -21,7 +21,7 @@ from eqlearn.discovery.polish import polish
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.report.checkpoint import followed
 from eqlearn.systems.arithmetic import ImageArithmetic, Operation, PairLoss, random_pairs
-from eqlearn.systems.heads import Head, eliminated_heads, free_constant_, simplest_head
+from eqlearn.systems.heads import Head, eliminated_heads, free_constant_, hold_straight_, simplest_head
 from eqlearn.systems.images import ImageEncoder, encode, settle_normalisation_
 from eqlearn.systems.twins import relu_network
 from eqlearn.systems.warp import Warp
@@ -45,9 +45,9 @@ class Recipe:
     """Everything that decides a trial, but for the data, the operation and the seed.
 
     `learn` trains encoder and equation together. Where there are `heads`, that many equations share the
-    encoder; `sparsify` then trains them alone on its latents of `observed` pairs, the simplest is kept,
-    `refine` trains it with the encoder, its form held, and `finish` does so once more between two exact fits
-    of its constants, the normalisation of the latents held.
+    encoder, the last of them held straight; `sparsify` then trains them alone on its latents of `observed`
+    pairs, the simplest is kept, `refine` trains it with the encoder, its form held, and `finish` does so once
+    more between two exact fits of its constants, the normalisation of the latents held.
     """
 
     name: str
@@ -125,7 +125,7 @@ _MODERN = Recipe(
     sparsify=(
         Phase(name="sparsify", steps=1_000, lr=1e-2, penalty=1.0, ramp="linear", prune_below=0.01, clip=5.0),
     ),
-    refine=(Phase(name="refine", steps=9_000, lr=2e-3, warm_up=200, decay="cosine", clip=5.0),),
+    refine=(Phase(name="refine", steps=8_000, lr=2e-3, warm_up=200, decay="cosine", clip=5.0),),
     finish=(Phase(name="finish", steps=4_000, lr=1e-3, warm_up=200, decay="cosine", clip=5.0),),
 )
 RECIPES: dict[str, Recipe] = {
@@ -250,6 +250,8 @@ def build(condition: Condition, side: int, seed: int) -> ImageArithmetic:
         )  # fmt: skip
         if recipe.gates == "hidden":
             network.readout.gate = None
+        if recipe.heads is not None:
+            hold_straight_(network)
     return ImageArithmetic(encoder, network, operation.scale, operation.offset)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from eqlearn.systems.heads import KINDS
+from eqlearn.systems.heads import KINDS, STRAIGHT
 
 Trials = Sequence[Mapping[str, Any]]
 
@@ -134,7 +134,8 @@ def _choice(trials: Trials) -> str:
         "How the form was chosen: several equations were trained behind the one encoder, then made sparse on "
         "its latents. Their errors are compared after a bend of the latent, the same for both images, that "
         "suits each best, because the encoder can still make it; of all within 1.5 times the smallest error, "
-        "the shortest is kept. The first of them was also offered with some kinds of units only: "
+        f"the shortest is kept. One equation had units `{STRAIGHT}` only from the start, lest all agree on a "
+        "latent folded in two; another was also offered with some kinds of units only: "
         f"{' and '.join(f'`{kinds}`' for kinds in KINDS)}.",
         "",
         _row("seed", "kept", "trained equations as short and good", "trained equations"),

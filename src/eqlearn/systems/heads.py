@@ -1,7 +1,8 @@
 """Several equations behind one encoder, made sparse on its latents; the simplest that fits is kept.
 
 One equation and its encoder can agree on a crooked latent: z = arcsin(digit) and sin(z) fit as well as a
-straight line. Many equations that start differently and share one encoder can't, for they bend differently.
+straight line. Many equations that start differently and share one encoder can't, for they bend differently;
+and one of them that is held straight keeps them from a latent folded in two, behind which all are squares.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch import Tensor
 from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
 from eqlearn.core.penalties import Penalty
+from eqlearn.core.primitives import Primitive
 from eqlearn.core.sparse import weights_left
 from eqlearn.discovery.eliminate import eliminate
 from eqlearn.discovery.polish import polish
@@ -28,8 +30,9 @@ from eqlearn.training.optimisers import OptimiserFactory
 from eqlearn.training.presets import settle_
 from eqlearn.training.schedule import Phase
 
+STRAIGHT = "one id"  # the kinds of units of the head that is held straight
 # Beside what training leaves of them, the first head is also tried with these kinds of units only.
-KINDS = ("one id", "one id mul")
+KINDS = (STRAIGHT, "one id mul")
 BENDS = (2, 3, 4, 5)  # powers of the latent that an encoder is trusted to add if an equation asks for it
 _EQUAL = 1.01  # errors this close are the same: two fits of one form agree better
 
@@ -46,6 +49,21 @@ class Head:
     complexity: int
     error: float
     origin: str = "trained"
+
+
+@torch.no_grad()
+def hold_straight_(heads: EQL) -> None:
+    """Leaves the last of several equations no unit that bends, before they are trained."""
+    if heads.members is None or heads.members < 2:
+        raise InvalidArgument(f"`heads` must be an EQL with at least two `members`, got {heads.members}")
+    for layer, above in zip(heads.layers, heads.linears[1:], strict=True):
+        keep = torch.ones_like(above.mask)
+        keep[-1] = _of_kinds(layer.units, STRAIGHT.split())
+        above.keep_(keep)
+
+
+def _of_kinds(units: Sequence[Primitive], kinds: Sequence[str]) -> Tensor:
+    return torch.tensor([unit.name in kinds for unit in units])
 
 
 def simplest_head(heads: Sequence[Head], slack: float = 0.5) -> Head:
@@ -91,9 +109,10 @@ def eliminated_heads(
         return residual.square().mean(dim=-1)
 
     options = {kinds: _only(heads.member(0), kinds.split()) for kinds in KINDS}
+    origins = [_origin(heads.member(i)) for i in range(heads.members)]
     deque(train(heads, loss, schedule, penalty=penalty, optimiser=optimiser, on_record=on_record), maxlen=0)
     settle_(heads.eval())
-    found = [_eliminated(heads.member(i), z, y, "trained") for i in range(heads.members)]
+    found = [_eliminated(heads.member(i), z, y, origin) for i, origin in enumerate(origins)]
     found += [_eliminated(network, z, y, kinds) for kinds, network in options.items()]
     return [head for head in found if head is not None]
 
@@ -102,10 +121,18 @@ def _only(network: EQL, kinds: Sequence[str]) -> EQL:
     """The network without units of other kinds."""
     settle_(network.eval())
     for layer, above in zip(network.layers, network.linears[1:], strict=True):
-        kept = torch.tensor([unit.name in kinds for unit in layer.units])
-        above.keep_(kept.expand_as(above.mask))
+        above.keep_(_of_kinds(layer.units, kinds).expand_as(above.mask))
     network.remove_dead_()
     return network
+
+
+def _origin(network: EQL) -> str:
+    """Whether a head was free in training, or held straight."""
+    straight = all(
+        bool((_of_kinds(layer.units, STRAIGHT.split()) | ~above.mask.any(dim=-2)).all())
+        for layer, above in zip(network.layers, network.linears[1:], strict=True)
+    )
+    return STRAIGHT if straight else "trained"
 
 
 def _eliminated(network: EQL, z: Tensor, y: Tensor, origin: str) -> Head | None:
