@@ -183,6 +183,32 @@ def test_resume_refuses_another_search(run, capsys, change, message):
     assert message in refused(capsys, *words)
 
 
+@pytest.mark.parametrize("wrong", [["--jobs", "0"], ["--select", "extrapolation"]], ids=str)
+def test_a_refused_resume_leaves_the_run_as_it_was(run, capsys, wrong):
+    before = (run / "run.json").read_bytes()
+
+    refused(capsys, "fit", "line.csv", "--target", "y", "--restarts", "2", "--out", "run", "--resume", *wrong)
+
+    assert (run / "run.json").read_bytes() == before
+    assert main(["show", "run"]) == 0
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "-1"])
+def test_a_budget_is_a_number_of_seconds(here, capsys, seconds):
+    error = refused(capsys, "fit", "line.csv", "--target", "y", "--seconds", seconds, "--out", "run")
+
+    assert "seconds" in error
+    assert not (here / "run").exists()
+
+
+def test_a_folder_that_can_not_be_made_is_named(here, capsys):
+    assert "line.csv" in refused(capsys, "fit", "line.csv", "--target", "y", "--out", "line.csv/run")
+
+
+def test_show_as_json_has_no_equation_that_is_not_there(run, capsys):
+    refused(capsys, "show", "run", "--as", "json", "--index", "99")
+
+
 def test_show_gives_the_run_in_words(run, capsys):
     assert main(["show", "run"]) == 0
 

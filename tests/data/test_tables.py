@@ -320,3 +320,19 @@ def test_other_values_have_another_fingerprint(write):
     other = read_measurements(write((FRAME + 1e-12).to_csv(index=False), "b.csv"), ["y"])
 
     assert first.fingerprint != other.fingerprint
+
+
+def test_whole_numbers_of_many_digits_are_numbers(write):
+    rows = [f"{10**21 + i},{i}" for i in range(6)]
+
+    read = read_measurements(write("\n".join(["a,y", *rows])), ["y"])
+
+    np.testing.assert_array_equal(read.X[:, 0], [float(10**21 + i) for i in range(6)])
+
+
+def test_a_quote_that_is_never_closed_is_explained(write):
+    path = write('a,"y\n' + "1,2\n" * 40_000)
+
+    with pytest.raises(InvalidFile) as raised:
+        read_measurements(path, ["y"])
+    assert "\n" not in str(raised.value)

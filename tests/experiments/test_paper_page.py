@@ -128,3 +128,25 @@ def test_peers_stand_beside_ours_set_by_set(results):
     assert "eqlearn and its peers, 10 CPU seconds" in page
     assert "| eqlearn | 2/2 (0.16 to 1.00) | 2/2 (0.16 to 1.00) | 4/4 (0.40 to 1.00) |" in page
     assert "| gplearn | 0/2 (0.00 to 0.84) | 0/2 (0.00 to 0.84) | 0/4 (0.00 to 0.60) |" in page
+
+
+def test_a_system_whose_seeds_all_failed_has_a_row(results):
+    def fail(trials):
+        for trial in trials.values():
+            trial["failure"] = "diverged"
+
+    change(results / "kinematics/modern-half.json", fail)
+
+    assert "kinematics: seeds with the right equations | one shown | **0 of 5**" in re.sub(
+        r"equations \| [^|]+ \|", "equations | one shown |", headlines(read_ledgers(results))
+    )
+
+
+def test_a_ledger_of_other_functions_has_no_row_of_the_ten(results):
+    def only(trials):
+        for key in [k for k in trials if not k.startswith("exp(x)")]:
+            del trials[key]
+
+    change(results / "benchmark/modern-half.json", only)
+
+    assert "right equation, ten functions, L0.5" not in headlines(read_ledgers(results))

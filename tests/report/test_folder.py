@@ -29,6 +29,20 @@ def test_a_run_leaves_its_files_and_nothing_half_written(write_run, record):
     assert names == FILES
 
 
+def test_a_run_has_not_ended_before_all_its_files_are_there(write_run, record, monkeypatch):
+    folder = write_run(record)
+    folder.write_json("run.json", {"status": "running"})
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eqlearn.report.folder.save", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        folder.write_results(record, folder.read_sample(record))
+
+    assert folder.read_status()["status"] == "running"
+
+
 def test_what_was_written_is_read_back(write_run, record):
     folder = write_run(record)
 

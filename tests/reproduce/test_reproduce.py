@@ -1,10 +1,12 @@
 """`eqlearn reproduce` from the command line."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from eqlearn.cli import main
+from eqlearn.discovery.run import discover
 
 
 def test_the_benchmark_is_counted_written_and_resumed(tmp_path, capsys):
@@ -29,6 +31,31 @@ def test_a_suite_is_counted(tmp_path, capsys):
     )
 
     assert "1 of 1 trials" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("home", "words"),
+    [
+        ("benchmark", ["benchmark", "--quick", "--only", "x"]),
+        ("suites", ["suite", "nguyen", "--only", "Nguyen-8"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_half_a_search_is_no_trial(tmp_path, monkeypatch, home, words):
+    found = discover([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0], restarts=1)
+    monkeypatch.setattr(
+        f"eqlearn.experiments.{home}.discover", lambda *_, **__: replace(found, ended="interrupted")
+    )
+
+    assert main(["reproduce", *words, "--out", str(tmp_path)]) == 130
+
+    assert not [trial for path in tmp_path.glob("*.json") for trial in json.loads(path.read_text())["trials"]]
+
+
+def test_a_recipe_of_the_authors_keeps_its_sine(tmp_path, capsys):
+    assert main(["reproduce", "benchmark", "--preset", "paper", "--sine", "1", "--out", str(tmp_path)]) == 2
+
+    assert "has a sine of its own" in capsys.readouterr().err
 
 
 def test_unknown_names_end_with_code_2_and_one_sentence(tmp_path, capsys):

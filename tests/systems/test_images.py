@@ -86,3 +86,12 @@ def test_a_held_normalisation_stays_as_it_is_in_training():
 
     torch.testing.assert_close(encoder.train()(images[:10]), at_rest[:10])
     assert encoder.features.training
+
+
+@pytest.mark.parametrize("count", [251, 437])
+def test_every_image_counts_once_when_statistics_are_settled(count):
+    encoder, images = small_encoder(), some_images(count)
+
+    settle_normalisation_(encoder, images, batch=250)
+
+    assert abs(float(encode(encoder, images).mean())) < 1e-2

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -7,6 +8,7 @@ from eqlearn.systems.recording import Recording
 from eqlearn.systems.trajectories import Trajectories
 
 WAVE = np.stack([np.sin(np.arange(9.0)), np.cos(np.arange(9.0))], axis=1)
+WHOLE = Trajectories(torch.tensor(WAVE)[None], 0.25, ("u", "v"))
 
 
 def test_one_array_is_one_series():
@@ -20,14 +22,25 @@ def test_series_may_have_unequal_lengths():
 
 
 def test_trajectories_keep_their_step_and_names():
-    recording = Recording.of(Trajectories(torch.tensor(WAVE)[None], 0.25, ("u", "v")))
+    recording = Recording.of(WHOLE)
 
     assert (recording.dt, recording.names) == (0.25, ("u", "v"))
 
 
 def test_trajectories_have_one_step_of_time():
     with pytest.raises(InvalidArgument, match=r"`dt` is 0\.5, but the trajectories have steps of 0\.25"):
-        Recording.of(Trajectories(torch.tensor(WAVE)[None], 0.25, ("u", "v")), 0.5)
+        Recording.of(WHOLE, 0.5)
+
+
+def test_a_data_frame_names_its_states():
+    frame = pd.DataFrame(WAVE, columns=["u", "v"])
+
+    assert Recording.of(frame).names == ("u", "v")
+    assert Recording.of(WAVE, names=frame.columns).names == ("u", "v")
+
+
+def test_a_tensor_is_one_series():
+    assert Recording.of(torch.tensor(WAVE)).times == 9
 
 
 def test_states_without_names_are_numbered():
@@ -45,6 +58,8 @@ def test_states_without_names_are_numbered():
         ([WAVE], {"dt": float("inf")}, "`dt` must be positive"),
         ([WAVE], {"names": ["u"]}, "1 names for 2 states"),
         ([np.ones((5, 2))], {"names": ["u", "v"]}, "u, v never changes"),
+        ([np.stack([WAVE[:, 0], np.full(9, 9.81)], axis=1)], {}, "x1 never changes"),  # its spread rounds
+        (WHOLE, {"names": ["u", "w"]}, r"`names` are \['u', 'w'\], but those of the trajectories"),
     ],
 )
 def test_what_is_no_motion_is_explained(series, options, message):

@@ -48,6 +48,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read our output had enough
         return 0
+    except OSError as error:  # a folder that can't be written, a full disk
+        return _refuse(str(error))
     except Exception as error:
         # What typer raises for wrong use has this method; its class has moved between typer's versions.
         if not hasattr(error, "format_message"):

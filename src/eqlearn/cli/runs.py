@@ -65,6 +65,7 @@ def show(
     from eqlearn.report.summary import equations_text, summary
 
     record = RunFolder(run).read()
+    record.candidate(index)  # refuses one that is not there
     if language is Language.json:
         typer.echo(run_json(record, run))
         return

@@ -94,7 +94,9 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
             wrong = [c for c in columns if not is_numeric_dtype(frame[c])]
             if wrong:
                 with opened() as again:
-                    raise _text_found(again, layout, header, wrong, name)
+                    error = _text_found(again, layout, header, wrong, name)
+                if error is not None:  # else pandas left whole numbers of many digits as they were written
+                    raise error
             yield frame[list(columns)].to_numpy(dtype=np.float64)
 
     def labels(column: str) -> Iterator[list[str]]:
@@ -116,8 +118,8 @@ def _layout(header: str, row: str, suffix: str) -> _Layout:
 
 def _text_found(
     handle: Iterable[str], layout: _Layout, header: Sequence[str], columns: Sequence[str], name: str
-) -> InvalidFile:
-    """The error that names the first field that is no number, its column and its line."""
+) -> InvalidFile | None:
+    """The error that names the first field that is no number, its column and its line; none if all are."""
     places = [(header.index(column), column) for column in columns]
     records = layout.records(handle)
     next(records)
@@ -128,7 +130,7 @@ def _text_found(
                     f"line {records.line_num} of {name}: column {column!r} holds {record[place][:40]!r} "
                     "where a number is needed; mend it, or leave the column out"
                 )
-    return InvalidFile(f"column {columns[0]!r} of {name} holds numbers beyond float64; scale them")
+    return None
 
 
 def _irregular(

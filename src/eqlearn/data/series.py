@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from eqlearn.core.text import printable
 from eqlearn.data.formats import open_source, stem_of
 from eqlearn.data.source import Source
 from eqlearn.errors import InvalidArgument, NotFinite
@@ -84,7 +85,7 @@ def read_series(
         members[label].append(row)
     for label, places in members.items():
         rows_of = np.array(places)
-        called = f"{source.name}" if run is None else f"{run!r} {label} of {source.name}"
+        called = f"{source.name}" if run is None else f"{run!r} {printable(label[:40])} of {source.name}"
         if len(rows_of) < 2:
             raise InvalidArgument(
                 f"{called} has {counted(len(rows_of), 'row')}, which is no step of time; leave it out"
@@ -98,9 +99,10 @@ def read_series(
 
 
 def _check(source: Source, states: Sequence[str], time: str | None, run: str | None) -> None:
-    listed = ", ".join(map(repr, source.columns[:20])) + (", ..." if len(source.columns) > 20 else "")
     if not states:
-        raise InvalidArgument(f"name the columns that move with `--states`; {source.name} has {listed}")
+        raise InvalidArgument(
+            f"name the columns that move with `--states`; {source.name} has {source.named_columns}"
+        )
     names = [*states, *filter(None, (time, run))]
     source.check(names)
     twice = [name for name in names if names.count(name) > 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,6 +34,11 @@ class Source:
     blocks: Blocks
     labels: Labels
 
+    @property
+    def named_columns(self) -> str:
+        """The columns for a message, the first twenty."""
+        return ", ".join(map(repr, self.columns[:20])) + (", ..." if len(self.columns) > 20 else "")
+
     def check(self, columns: Sequence[str]) -> None:
         """Refuses a column that is not there."""
         for column in columns:
@@ -60,5 +66,5 @@ def in_one_sentence(name: str) -> Iterator[None]:
             f"{name} is not UTF-8 text (byte 0x{error.object[error.start]:02x}); save it as UTF-8, "
             "for example with `iconv -f latin1 -t utf-8`"
         ) from error
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise InvalidFile(f"{name} can't be read: {error}") from error

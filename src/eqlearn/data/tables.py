@@ -110,7 +110,7 @@ def _choose(
     source: Source, target: Sequence[str], inputs: Sequence[str], ignore: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The targets and the inputs, all of them there and none of them both."""
-    listed = ", ".join(map(repr, source.columns[:20])) + (", ..." if len(source.columns) > 20 else "")
+    listed = source.named_columns
     if not target:
         raise InvalidArgument(f"name the column to explain with `--target`; {source.name} has {listed}")
     source.check([*target, *inputs, *ignore])

@@ -103,6 +103,8 @@ def _modern(target: Target, condition: Condition, seed: int, n_jobs: int | None)
         hidden_layers=target.hidden_layers, seed=seed, n_jobs=n_jobs,
         settings=settings,
     )  # fmt: skip
+    if found.ended == "interrupted":
+        raise KeyboardInterrupt  # half a search is no trial; the same command does it whole
     seconds = time.perf_counter() - began
     errors = [c.standard_error for c in found.best.constants[0]] if condition.noise else None
     return {

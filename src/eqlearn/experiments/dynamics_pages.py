@@ -56,8 +56,8 @@ PUBLISHED: Mapping[str, Published] = MappingProxyType(
 
 def by_kind(ledger: Mapping[str, Any], kind: str) -> dict[int, dict[str, Any]]:
     """The trials of one kind (eql, relu, euler), by seed."""
-    trials = ledger["trials"]
-    return {t["seed"]: t for key, t in sorted(trials.items()) if key.split()[0] == kind}
+    trials = {t["seed"]: t for key, t in ledger["trials"].items() if key.split()[0] == kind}
+    return dict(sorted(trials.items()))
 
 
 def dynamics_table(ledger: Mapping[str, Any], system: System) -> str:

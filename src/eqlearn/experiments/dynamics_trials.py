@@ -180,12 +180,16 @@ def twin_trial(
         first = test.propagated.states[:, 0]
         after = model(test.observed.states.float(), first.float(), system.far).double()
         z = model.latent(test.observed.states.float())[0].double()
+    try:
+        correlation = fit_gauge(z, _known(test)).correlation
+    except EqlearnError as error:
+        return {"seed": seed, "failure": str(error), "seconds": seconds}
     predicted = torch.cat([first.mT[None], after]).permute(2, 0, 1)
     return {
         "seed": seed,
         "failure": "",
         "seconds": seconds,
-        "correlation": fit_gauge(z, _known(test)).correlation,
+        "correlation": correlation,
         **_propagated(predicted, test),
     }
 

@@ -32,7 +32,8 @@ def _benchmark(ledgers: Ledgers) -> Iterator[Row]:
     for column, (penalty, label) in enumerate(PENALTIES.items()):
         if (ledger := ledgers.get(f"benchmark/modern-{penalty}")) is None:
             continue
-        trials = _of(ledger, ten)
+        if not (trials := _of(ledger, ten)):
+            continue
         mean = fmean(rates[column] for rates in ten.values())
         yield f"right equation, ten functions, {label}", f"{mean:.3g} of all starts", rate(trials)
         seconds = f"{median(t['seconds'] for t in trials):.2g}"
@@ -75,9 +76,9 @@ def _dynamics(ledgers: Ledgers) -> Iterator[Row]:
             continue
         eql = by_kind(ledger, "eql")
         worked = [t for t in eql.values() if not t["failure"]]
-        size = median(abs(t["correlation"]) for t in worked)
+        size = f"{median(abs(t['correlation']) for t in worked):.6f}" if worked else "-"
         right = f"{sum(t['right'] for t in worked)} of {len(eql)}"
-        yield f"{name}: correlation of latent and parameter", published.correlation, f"{size:.6f}"
+        yield f"{name}: correlation of latent and parameter", published.correlation, size
         yield f"{name}: seeds with the right equations", published.right, right
         for other, label in (("relu", "the ReLU network"), ("euler", "Euler's method")):
             times = times_smaller(worked, by_kind(ledger, other))

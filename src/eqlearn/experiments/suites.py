@@ -72,6 +72,8 @@ def trials(
         X, y = problem.data(seed)
         began = time.perf_counter()
         found = discover(X, y, variables=tuple(problem.ranges), seconds=seconds, seed=seed, n_jobs=n_jobs)
+        if found.ended == "interrupted":
+            raise KeyboardInterrupt  # half a search is no trial; the same command does it whole
         used = time.perf_counter() - began
         verdict = judge(found.best.equation, problem.truth, problem.ranges)
         yield {

@@ -12,6 +12,7 @@ import numpy as np
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import fitted, real_symbol
+from eqlearn.core.text import printable
 from eqlearn.data.series import SeriesTable
 from eqlearn.discovery.run import Progress
 from eqlearn.report.constants_table import value_text
@@ -109,7 +110,7 @@ def parameters_text(record: RunRecord, most: int = 10) -> str:
     lines = [f"{', '.join(names)} in each series:"]
     for row in rows[:most]:
         known = [_with_error(name, row[name], row[f"{name}_error"]) for name in names]
-        lines.append("   ".join([f"{row['id']:>8}", *known]))
+        lines.append("   ".join([f"{printable(row['id'])[:40]:>8}", *known]))
     if len(rows) > most:
         lines.append(f"     ... {len(rows) - most} more in {PARAMETERS}")
     return "\n".join(lines)

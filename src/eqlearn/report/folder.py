@@ -118,10 +118,10 @@ class RunFolder:
             save(record.best.network, self._checked(NETWORK))
         else:
             self._checked(NETWORK).unlink(missing_ok=True)
-        self.write_json(RUN, {**record.to_json(), "status": "finished"})
         for k, equation in enumerate(record.best.equations):
             save(equation, self._checked(EQUATION if k == 0 else f"equation-{k + 1}.json"))
         self.write_text(EQUATIONS, _front_csv(record))
+        self.write_json(RUN, {**record.to_json(), "status": "finished"})
 
     # --- reading -----------------------------------------------------------------------------------------
 

@@ -60,6 +60,8 @@ class Motion:
         dt, form = plain.get("dt"), plain.get("form")
         if not isinstance(dt, float) or not 0 < dt < math.inf or form not in FORMS:
             raise InvalidFile(f"{where} is damaged: its step of time is {dt!r:.40}, its form {form!r:.40}")
+        if not all(t.dtype == torch.float64 and bool(t.isfinite().all()) for t in tensors.values()):
+            raise InvalidFile(f"{where} is damaged: it holds something else than finite numbers")
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         observed = tuple(arrays[f"series.{i}"] for i in range(count))
         fits = arrays["starts"].shape == (count, states) and arrays["latents"].shape == (
@@ -67,6 +69,6 @@ class Motion:
             inputs - states,
         )
         whole = all(a.ndim == 2 and a.shape[1] == states and 2 <= len(a) <= TIMES for a in observed)
-        if not (fits and whole and count <= SERIES and all(a.dtype == np.float64 for a in arrays.values())):
+        if not (fits and whole and count <= SERIES):
             raise InvalidFile(f"{where} does not fit the run")
         return Motion(observed, arrays["starts"], arrays["latents"], dt, str(form))

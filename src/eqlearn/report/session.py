@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from eqlearn.core.primitives import parse_set
+from eqlearn.core.sealed import atomic_write
 from eqlearn.data.series import SeriesTable
 from eqlearn.data.tables import Measurements
 from eqlearn.discovery.constants import noise_of
@@ -44,6 +46,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         parse_set(self.primitives)  # refuses an unknown one before anything begins
+        if self.seconds is not None and not 0 < self.seconds < math.inf:
+            raise InvalidArgument(
+                f"`seconds` must be positive and finite, got {self.seconds}; leave it out for no limit"
+            )
 
     def options(self) -> dict[str, Any]:
         """The same as arguments of `discover` and its like."""
@@ -108,12 +114,15 @@ def search(
 
 @contextmanager
 def nothing_left_behind(folder: RunFolder) -> Iterator[None]:
-    """Empties a folder that held no run before, if the run is refused before its first round is done."""
-    fresh = not folder.holds_run
+    """If the run is refused, leaves what its folder said before; a folder that held no run, and has no round
+    done yet, is emptied."""
+    before = (folder.path / RUN).read_bytes() if folder.holds_run else None
     try:
         yield
     except EqlearnError:
-        if fresh and not (folder.path / ROUNDS).exists():
+        if before is not None:
+            atomic_write(folder.path / RUN, before)
+        elif not (folder.path / ROUNDS).exists():
             folder.clear()
         raise
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from eqlearn.errors import InvalidArgument
 from eqlearn.reproduce.options import (
     OnlyOption,
     OutOption,
@@ -52,6 +53,8 @@ def benchmark(
     from eqlearn.experiments.rates import benchmark_table, draw_rates
     from eqlearn.report.ledger import Ledger
 
+    if sine is not Sine.two_pi and preset.value in ("paper", "released"):
+        raise InvalidArgument(f"`--preset` {preset.value} has a sine of its own; leave out `--sine`")
     condition = Condition(preset.value, penalty.value, noise, sine.value)
     targets = TARGETS[:10] if quick else TARGETS
     names = wanted(only, [t.name for t in targets])

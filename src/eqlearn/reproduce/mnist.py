@@ -73,13 +73,10 @@ def mnist(
         formula=operation, below=below, network=network.value,
     )  # fmt: skip
     condition.check()  # what can't be used is told before anything is loaded
-    path = out / f"{condition.name}.json"
-    if not resume:
-        path.unlink(missing_ok=True)
-    ledger = Ledger(path, asdict(condition))
+    ledger = Ledger(out / f"{condition.name}.json", asdict(condition))
     digits = load_digits(condition.dataset, data_dir)
     for seed in range(first_seed, first_seed + (1 if quick else seeds)):
-        if f"seed {seed}" not in ledger.trials:
+        if not resume or f"seed {seed}" not in ledger.trials:
             folder = out / "models" / f"{condition.name}-seed-{seed}"
             if not resume:
                 forget(folder / "state")

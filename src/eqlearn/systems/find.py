@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
@@ -174,10 +174,14 @@ def find_dynamics(
     if not settings.finished:
         return _as_trained(ranked[0], pairs, len(failed))
     fits = _finished(ranked, pairs, settings, stop)
-    best = min(range(len(fits)), key=lambda i: fits[i].score(2 * len(pairs.propagated.states)))
+    best = min(range(len(fits)), key=lambda i: fits[i].score(pairs.propagated.states[:, 0].numel()))
+    if not math.isfinite(fits[best].loss):
+        raise InvalidArgument(
+            "every member's equations came to nothing or diverged; lower the `penalty` of the schedule"
+        )
     found = _assembled(ranked[best], fits[best], len(failed))
-    if found.encoder is not None and settings.distil:
-        _distil_(found, pairs, settings, seed, follow)
+    if found.encoder is not None and settings.distil and not _distil_(found, pairs, settings, seed, follow):
+        return replace(found, failures=found.failures + 1)
     return found
 
 
@@ -203,7 +207,8 @@ def _as_trained(system: DynamicsSystem, pairs: Pairs, failures: int) -> FoundDyn
     cell = system.double().cell
     latents = cell.latents if isinstance(cell, EQLCell) else 0
     variables = [*pairs.observed.names, *latent_names(int(latents))]
-    equations = Equation.read_all(cell, variables)
+    read = cell.right_hand_side if isinstance(cell, EQLCell) and cell.shape.form == "ode" else cell
+    equations = Equation.read_all(read, variables)
     return FoundDynamics(system.encoder, cell, equations, equations, (), system, None, failures)
 
 
@@ -219,6 +224,9 @@ def _finished(
         with torch.no_grad():
             z = system.latent(pairs.observed.states.float()).double()
         law = Law.of_cell(cell, pairs.observed.names, latent_names(cell.latents))
+        if not law.terms:
+            fits.append(Refined(law, z, math.inf))
+            continue
         fits.append(finish(law, z, pairs.propagated, orders=settings.orders, stop=stop))
         if fits[-1].loss < 1e-6:
             break
@@ -240,11 +248,11 @@ def _assembled(system: DynamicsSystem, fit: Refined, failures: int) -> FoundDyna
 
 def _distil_(
     found: FoundDynamics, pairs: Pairs, settings: DynamicsSettings, seed: int, follow: Follow
-) -> None:
-    """Trains the encoder, in place, to say what the law needs to hear."""
+) -> bool:
+    """Trains the encoder, in place, to say what the law needs to hear; false if that diverged."""
     fit, encoder = found.refined, found.encoder
     if fit is None or encoder is None:
-        return
+        return True
     own, law = pairs.observed.states, fit.law
     series, latent = simulated(law, fit.latent, pairs.observed, SIMULATED * len(own), seed)
     kept = len(series) // 3  # back, for the calibration
@@ -260,9 +268,13 @@ def _distil_(
     def start(state: TrainingState | None) -> Training:
         return train(encoder, loss, settings.distil, optimiser=torch.optim.Adam, resume=state)
 
-    with suppress(Diverged):
+    stayed = True
+    try:
         for _ in follow("distillation", start):
             pass
+    except Diverged:
+        stayed = False
     encoder.eval().solve_readout_(series.float(), target)
     if len(held) > 2:
         encoder.calibrate_(held.float(), truth)
+    return stayed

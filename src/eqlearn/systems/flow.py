@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,7 +100,7 @@ def discover_dynamics(
     form: str = "ode",
     *,
     dt: float | None = None,
-    names: Sequence[str] | None = None,
+    names: Iterable[str] | None = None,
     primitives: PrimitivesLike = SCIENCE,
     hidden_layers: int = 3,
     penalty: str = "half",
@@ -143,7 +143,7 @@ def discover_dynamics(
     return task.finish(model, end)
 
 
-def recorded(series: Any, form: str, dt: float | None, names: Sequence[str] | None) -> Recording:
+def recorded(series: Any, form: str, dt: float | None, names: Iterable[str] | None) -> Recording:
     """The recording of series whose equations are to be of this form: rates of change need a step of time."""
     if form not in FORMS:
         raise UnknownName(f"no `form` of dynamics named {form!r}; use 'ode' or 'map'")
@@ -185,10 +185,12 @@ class _Task:
             self.noise = noise_level(recording.series) / recording.spread
         self.stretches = Stretches.of(recording, form, SHORT, FEW)
         self.found: list[dict[str, Found]] = [{} for _ in recording.names]
+        self.stopped = False
 
     @property
     def interrupted(self) -> bool:
-        return any(found.ended == "interrupted" for each in self.found for found in each.values())
+        ended = [found.ended for each in self.found for found in each.values()]
+        return self.stopped or "interrupted" in ended
 
     def search(self, name: str, states: Sequence[int], layers: int, end: float, restarts: int | None) -> None:
         """Searches each of these states by itself; the time until `end` is shared evenly."""
@@ -232,7 +234,12 @@ class _Task:
         """The best equations together, of all that were found so far."""
         best = [_best(each) for each in self.found]
         first = [b.equations[0] for b in best if b is not None] if before is None else before.equations
-        model = settle([_front(each) for each in self.found], first, self.stretches, Deadline(end))
+        stop = Deadline(0.0 if self.interrupted else end)
+        try:
+            model = settle([_front(each) for each in self.found], first, self.stretches, stop)
+        except KeyboardInterrupt:
+            self.stopped = True
+            model = fitted_model(first, self.stretches) if before is None else before
         if self.progress is not None:
             every = [f for each in self.found for f in each.values()]
             rounds, restarts = sum(f.rounds for f in every), sum(f.restarts for f in every)
@@ -252,14 +259,16 @@ class _Task:
 
     def finish(self, model: Model, end: float) -> FoundMotion:
         """Refits on long pieces where there is noise, snaps, and lists the front."""
-        stop = Deadline(end)
         noisy = model.shot.finite and model.error > 1e-4
         stretches = Stretches.of(self.recording, self.form, LONG if noisy else SHORT, MANY)
-        final = fitted_model(model.equations, stretches)
-        if final.shot.finite:
-            model = snapped(without_spare_terms(final))
+        try:
+            final = fitted_model(model.equations, stretches)
+            if final.shot.finite:
+                model = snapped(without_spare_terms(final))
+        except KeyboardInterrupt:
+            self.stopped = True
         best = model.candidate()
-        front = self._joint_front(best, model, stop)
+        front = self._joint_front(best, model, Deadline(0.0 if self.interrupted else end))
         every = [found for each in self.found for found in each.values()]
         failures: Counter[str] = Counter()
         for found in every:

@@ -37,7 +37,7 @@ def discover_hidden(
     *,
     latents: int = 1,
     dt: float | None = None,
-    names: Sequence[str] | None = None,
+    names: Iterable[str] | None = None,
     seconds: float | None = None,
     **options: Any,
 ) -> FoundMotion:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -109,7 +110,7 @@ def settle_normalisation_(
         layer.momentum = None  # torch's word for: the mean over all batches
         layer.train()
     try:
-        for piece in images.split(batch):
+        for piece in images.tensor_split(math.ceil(len(images) / batch)):
             encoder(piece)
     finally:
         for layer, momentum in zip(layers, momenta, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,20 +24,29 @@ class Recording:
     names: tuple[str, ...]
 
     @staticmethod
-    def of(series: Any, dt: float | None = None, names: Sequence[str] | None = None) -> Recording:
-        """From `Trajectories`, or from arrays: one `(time, states)`, one `(series, time, states)`, or a list
-        of `(time, states)` of any lengths; states are named x0, x1, ... unless told. Without `dt` times are
-        counted: 0, 1, 2, ...
+    def of(series: Any, dt: float | None = None, names: Iterable[str] | None = None) -> Recording:
+        """From `Trajectories`, a data frame, or arrays: one `(time, states)`, one `(series, time, states)`,
+        or a list of `(time, states)` of any lengths; states are named x0, x1, ... unless told. Without `dt`
+        times are counted: 0, 1, 2, ...
 
         **Raises:** an error of one sentence for what can't be a motion.
         """
+        names = names if names is None or isinstance(names, str) else list(names)
         if isinstance(series, Trajectories):
             if dt is not None and not math.isclose(dt, series.dt):
                 raise InvalidArgument(
                     f"`dt` is {dt}, but the trajectories have steps of {series.dt}; leave it out"
                 )
+            if names is not None and tuple(names) != series.names:
+                raise InvalidArgument(
+                    f"`names` are {names}, but those of the trajectories {list(series.names)}; leave "
+                    "them out"
+                )
             return Recording(tuple(series.states.numpy()), series.dt, series.names)
-        if isinstance(series, np.ndarray) and series.ndim == 2:
+        if hasattr(series, "columns"):  # a data frame
+            names = list(series.columns) if names is None else names
+            series = series.to_numpy()
+        if getattr(series, "ndim", 0) == 2:
             series = [series]
         arrays = tuple(np.asarray(one, dtype=np.float64) for one in series)
         if not arrays or any(a.ndim != 2 or a.shape[1:] != arrays[0].shape[1:] for a in arrays):
@@ -51,7 +60,7 @@ class Recording:
         step = 1.0 if dt is None else float(dt)
         if not 0 < step < math.inf:
             raise InvalidArgument(f"`dt` must be positive and finite, got {dt}")
-        chosen = checked_names(names or [f"x{k}" for k in range(count)])
+        chosen = checked_names([f"x{k}" for k in range(count)] if names is None else names)
         for place, one in enumerate(arrays):
             if len(one) < 2:
                 raise InvalidArgument(
@@ -63,11 +72,11 @@ class Recording:
                 raise NotFinite(
                     f"series {place} holds NaN or infinity at time {at}; repair it, or cut the series there"
                 )
-        recording = Recording(arrays, step, chosen)
-        still = [name for name, spread in zip(chosen, recording.spread, strict=True) if spread == 0]
+        # Their standard deviation need not be zero: it rounds.
+        still = [n for n, x in zip(chosen, np.concatenate(arrays).T, strict=True) if np.ptp(x) == 0]
         if still:
             raise InvalidArgument(f"{', '.join(still)} never changes, so it has no equation; leave it out")
-        return recording
+        return Recording(arrays, step, chosen)
 
     @property
     def spread(self) -> np.ndarray:
