@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import matplotlib.pyplot as plt
 import torch
 from torch import nn
@@ -38,4 +40,4 @@ def main(quick: bool = False) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(quick="--quick" in sys.argv)

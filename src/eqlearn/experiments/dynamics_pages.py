@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from eqlearn.experiments.dynamics_data import System
+from eqlearn.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,15 +73,17 @@ def dynamics_table(ledger: Mapping[str, Any], system: System) -> str:
         f"The paper: correlation {published.correlation}, {published.line}, extrapolation error "
         f"{published.extrapolation}."
     )
+    if not worked:
+        return "\n\n".join(parts)
     size = _median([abs(t["correlation"]) for t in worked], ".6f")
     right = sum(t["right"] for t in worked)
     parts.append(
-        f"Ours, median of {len(worked)} seeds: |correlation| {size}, error after {system.far} steps "
-        f"{times_smaller(worked, relu)} times smaller than the ReLU twin's and "
+        f"Ours, median of {counted(len(worked), 'seed')}: |correlation| {size}, error after "
+        f"{system.far} steps {times_smaller(worked, relu)} times smaller than the ReLU twin's and "
         f"{times_smaller(worked, euler)} times smaller than Euler's. Equations right in {right} of "
-        f"{len(eql)} seeds: every coefficient within {100 * system.tolerance:g} % of the truth, nothing "
-        "missing, nothing spurious. Terms of less than a thousandth of a state's largest change are not "
-        "counted; all digits are in the JSON file."
+        f"{counted(len(eql), 'seed')}: every coefficient within {100 * system.tolerance:g} % of the truth, "
+        "nothing missing, nothing spurious. Terms of less than a thousandth of a state's largest change are "
+        "not counted; all digits are in the JSON file."
     )
     if relu:
         parts.append(

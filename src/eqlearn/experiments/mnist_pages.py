@@ -101,7 +101,7 @@ def _figures(condition: Mapping[str, Any], trials: Trials) -> str:
             add(label, "asymmetry", "", apart, lambda value: _share(value, 3))
     seconds = [trial["seconds"] for trial in trials if not trial["resumed"]]
     if seconds:
-        add("seconds of a trial", "seconds", "", seconds, "{:.0f}".format)
+        add("seconds of a trial (those not interrupted)", "seconds", "", seconds, "{:.0f}".format)
     return "\n".join(lines)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +25,7 @@ class Ledger:
             if self.plain["settings"] != dict(settings):
                 raise InvalidFile(f"{path} was made with other settings; choose another `--out`")
         else:
-            command = " ".join(["eqlearn", *sys.argv[1:]])
+            command = shlex.join(["eqlearn", *sys.argv[1:]])
             self.plain = {
                 "settings": dict(settings), "command": command, "environment": environment(), "trials": {},
             }  # fmt: skip

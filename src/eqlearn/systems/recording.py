@@ -39,8 +39,7 @@ class Recording:
                 )
             if names is not None and tuple(names) != series.names:
                 raise InvalidArgument(
-                    f"`names` are {names}, but those of the trajectories {list(series.names)}; leave "
-                    "them out"
+                    f"`names` are {names}, but those of the trajectories {list(series.names)}; leave them out"
                 )
             return Recording(tuple(series.states.numpy()), series.dt, series.names)
         if hasattr(series, "columns"):  # a data frame
