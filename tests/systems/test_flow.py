@@ -65,10 +65,6 @@ def test_the_front_holds_the_choice(oscillator):
     assert any(candidate is oscillator.found.best for candidate in oscillator.found.front)
 
 
-def test_each_state_has_a_search(oscillator):
-    assert len(oscillator.searches) == 2
-
-
 def test_what_was_found_can_be_simulated(oscillator):
     true = series_of(damped, [[0.3, -1]], 10, 0.05)[0]
 

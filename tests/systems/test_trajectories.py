@@ -68,15 +68,3 @@ def test_no_series_at_all_is_explained():
 def test_a_flat_series_is_explained():
     with pytest.raises(InvalidArgument, match="must be"):
         Trajectories.of([np.ones(5)], 0.1, ["u"])
-
-
-def test_pieces_keep_order_and_parameter():
-    cut = made(parameter=torch.tensor([1.0, 2.0], dtype=torch.float64)).pieces(3)
-
-    assert torch.equal(cut.states.reshape(STATES.shape), STATES)
-    assert cut.parameter.tolist() == [1, 1, 2, 2]
-
-
-def test_pieces_longer_than_the_series_are_refused():
-    with pytest.raises(InvalidArgument, match="between 2 and 6"):
-        made().pieces(7)

@@ -79,18 +79,6 @@ def _oscillator(u: np.ndarray, v: np.ndarray, w2: np.ndarray, t: np.ndarray) -> 
     return np.stack([u * cos + v / w * sin, v * cos - u * w * sin], axis=-1)
 
 
-def _pendulum(u: np.ndarray, v: np.ndarray, k: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """u'' = -k sin u by Jacobi's elliptic functions, for swings that do not go over the top."""
-    from scipy.special import ellipj, ellipkinc
-
-    w = np.sqrt(k)
-    m = np.sin(u / 2) ** 2 + (v / (2 * w)) ** 2
-    # Where on its swing a pendulum starts: sin(u/2) = √m sn, v = 2 w √m cn.
-    start = ellipkinc(np.arctan2(np.sin(u / 2), v / (2 * w)), m)
-    sn, cn, _, _ = ellipj(w * t + start, m)
-    return np.stack([2 * np.arcsin(np.sqrt(m) * sn), 2 * w * np.sqrt(m) * cn], axis=-1)
-
-
 def _frozen(**values: Any) -> Mapping[str, Any]:
     return MappingProxyType(values)
 
@@ -133,18 +121,3 @@ RELEASED_OSCILLATOR = replace(
     dt=50 / 499,  # [50]
     ranges=_frozen(u=(-1.0, 1.0), v=(-0.5, 0.5), w2=(0.1, 1.0)),  # [49]
 )
-PENDULUM = System(
-    name="pendulum",
-    parameter="k",  # gravity over the hidden length
-    solution=_pendulum,
-    truth=_frozen(u="u + v/20 - k*sin(u)/800", v="v - k*sin(u)/20"),
-    rate=_frozen(u="v", v="-k*sin(u)"),
-    dt=0.05,
-    series=200,
-    observed=200,
-    horizon=25,
-    far=200,
-    ranges=_frozen(u=(-2.0, 2.0), v=(-0.5, 0.5), k=(0.5, 2.0)),
-    tolerance=0.02,
-)
-SYSTEMS: Mapping[str, System] = _frozen(**{s.name: s for s in (KINEMATICS, OSCILLATOR, PENDULUM)})

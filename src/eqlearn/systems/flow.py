@@ -65,7 +65,6 @@ class FoundMotion:
     dt: float
     form: str
     rows: tuple[np.ndarray, np.ndarray] = field(repr=False)
-    searches: tuple[Found, ...] = field(repr=False, default=())
     latents: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
     latent_errors: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
 
@@ -284,7 +283,6 @@ class _Task:
             found, target_names(self.recording.names, self.form),
             tuple(float(n) for n in model.shot.errors * self.recording.spread),
             model.stretches.values.shape[1] - 1, self.recording.dt, self.form, (self.X, self.y),
-            tuple(min(each.values(), key=lambda f: f.best.description_length) for each in self.found),
         )  # fmt: skip
 
     def _ended(self, best: Candidate, end: float) -> str:

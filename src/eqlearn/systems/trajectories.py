@@ -80,15 +80,6 @@ class Trajectories:
         """The root mean square of each state over all series: divided by it, values lie near 1."""
         return self.states.square().mean(dim=(0, 1)).sqrt()
 
-    def pieces(self, times: int) -> Trajectories:
-        """The same series cut into stretches of so many `times`, each a series of its own."""
-        if not 2 <= times <= self.states.shape[1]:
-            raise InvalidArgument(f"`times` must lie between 2 and {self.states.shape[1]}, got {times}")
-        count = self.states.shape[1] // times
-        cut = self.states[:, : count * times].reshape(-1, times, len(self.names))
-        known = None if self.parameter is None else self.parameter.repeat_interleave(count)
-        return Trajectories(cut, self.dt, self.names, known)
-
 
 def _problems(states: Tensor, dt: float, names: tuple[str, ...], parameter: Tensor | None) -> list[str]:
     problems = []
