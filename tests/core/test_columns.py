@@ -93,3 +93,19 @@ def test_the_error_is_the_root_mean_square():
 def test_a_target_of_another_length_is_refused():
     with pytest.raises(InvalidArgument, match="50 rows"):
         made("x").error(X, np.zeros(49))
+
+
+def test_columns_may_be_named_by_numbers():
+    frame = pd.DataFrame(X)
+
+    np.testing.assert_array_equal(made("`0` - `1`", ("0", "1"))(frame), X[:, 0] - X[:, 1])
+
+
+def test_an_equation_without_variables_has_a_value_for_every_row():
+    assert made("2.5", ())({"x": np.zeros(4)}).tolist() == [2.5] * 4
+    assert made("2", ()).matches(made("2", ("x",)))
+
+
+def test_complex_numbers_are_refused():
+    with pytest.raises(EqlearnError, match="must hold real numbers, got complex ones"):
+        made("x + y")(X + 1j)

@@ -15,7 +15,7 @@ import torch
 from eqlearn.core.equation import Equation
 from eqlearn.core.export import identifiers
 from eqlearn.core.network import EQL
-from eqlearn.errors import InvalidArgument, MissingExtra, NotFinite
+from eqlearn.errors import InvalidArgument, MissingExtra, NotFinite, WrongType
 
 FORMULAS = {
     "polynomial": "2.5*x**2 - 3*x*y + y/7 - 0.125",
@@ -289,3 +289,8 @@ def test_a_broken_constant_is_not_read():
 def test_a_constant_beyond_float64_cannot_be_trained():
     with pytest.raises(NotFinite, match="scale"):
         Equation.parse("1e-400*exp(900.0*x)", ["x"]).torch()
+
+
+def test_whole_numbers_are_not_cut_off(unchecked_types):
+    with pytest.raises(WrongType, match=r"convert it with `\.to\(torch\.float64\)`"):
+        Equation.parse("0.5*x", ["x"]).torch()(torch.tensor([[1], [3]]))

@@ -476,3 +476,9 @@ def test_a_member_has_gates_exactly_where_its_population_has_them():
     member = population.member(1)
 
     assert [layer.gate is not None for layer in member.linears] == [True, False]
+
+
+def test_long_seeds_differ_too():
+    first, second = (EQL(2, 1, seed=seed).linears[0].raw for seed in (0, 2**32))
+
+    assert not torch.equal(first, second)

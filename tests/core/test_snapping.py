@@ -228,3 +228,10 @@ def test_snapping_leaves_the_equation_as_it_was():
 def test_wrong_arguments_of_snapped_are_refused(arguments):
     with pytest.raises(EqlearnError, match="must"):
         Equation.parse("0.5*x", ["x"]).snapped(**arguments)
+
+
+@pytest.mark.parametrize("error", [math.inf, math.nan])
+def test_a_constant_that_others_make_up_for_stays(error):
+    equation = Equation.parse("2.34567*exp(1.5432*x)", ["x"])
+
+    assert equation.snapped(errors=[error, error]) == equation

@@ -482,3 +482,12 @@ def test_the_message_names_the_file(tmp_path):
 
     with pytest.raises(InvalidFile, match=r"weights\.pt"):
         load(tmp_path / "weights.pt")
+
+
+def test_a_network_with_gates_in_some_layers_is_not_saved(tmp_path):
+    net = EQL(2, 1, "id mul", gates=True, seed=0)
+    net.readout.gate = None
+
+    with pytest.raises(InvalidArgument, match="call `settle_`"):
+        save(net, tmp_path / "net.safetensors")
+    assert not list(tmp_path.iterdir())

@@ -188,3 +188,23 @@ def test_a_linear_fit_gives_the_same_digits_whatever_was_in_memory_before():
     assert len(found) == 1
     factors = torch.tensor(found.pop(), dtype=torch.float64)
     assert torch.allclose(columns @ (factors @ columns - y), torch.zeros(3, dtype=torch.float64))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda X, y: (X.T, y), "holds 2 rows|columns"),
+        (lambda X, y: (X[:, :1], y), "`X` has 1 column, the network needs 2"),
+        (lambda X, y: (X, np.column_stack([y, y])), "`y` has 2 columns, the network needs 1"),
+    ],
+)
+@pytest.mark.parametrize("act", [polish, eliminate])
+def test_data_that_do_not_fit_the_network_are_refused(act, change, words):
+    with pytest.raises(errors.InvalidArgument, match=words):
+        act(near(), *change(*quadratic()))
+
+
+@pytest.mark.parametrize("weight", [np.ones(3), -np.ones(200)], ids=["too few", "negative"])
+def test_weights_that_can_not_be_are_refused(weight):
+    with pytest.raises(errors.InvalidArgument, match="one number per row, none negative"):
+        polish(near(), *quadratic(), sample_weight=weight)

@@ -26,7 +26,7 @@ def scene_of(formula, variables, low=1.0, high=3.0, rows=200):
     y = Equation.parse(formula, variables)(X)[:, None]
     features = Features.of(X, y, logarithms=True, degree=8)
     vocabulary = Vocabulary.of([p for p in parse_set(SCIENCE) if p.name != "pow"])
-    problem = LeastSquares(features.tensor(X), torch.as_tensor(y.T / features.output))
+    problem = LeastSquares(features.tensor(X), torch.as_tensor(y.T / features.units[:, None]))
     waves = Waves.of(problem.x[: len(variables)].numpy())
     views = tuple(inversions(vocabulary.unary, problem.y))
     return Scene(problem, features, vocabulary, waves, views, Half(), 3)
@@ -60,7 +60,7 @@ def test_a_formula_of_the_smaller_problem_holds_in_the_larger():
     whole = restored(sketch, state, smaller, scene).readout.value(scene.problem.x)
 
     factor = scene.problem.y[0] / state.target
-    small = sketch.readout.value(smaller.problem.x) * smaller.features.output
+    small = sketch.readout.value(smaller.problem.x) * smaller.features.outputs[0]
     assert np.allclose(whole, factor * small)
 
 

@@ -140,3 +140,13 @@ def test_bad_input_is_explained(change, kind, words):
 
     with pytest.raises(kind, match=words):
         refit(arguments["equation"], arguments["x"], arguments["y"], sample_weight=arguments["sample_weight"])
+
+
+def test_a_root_at_its_edge_is_fitted():
+    side = np.linspace(-1, 1, 9)  # holds 0, where the slope of the root is infinite
+    X = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    equation = Equation.parse("sqrt(2.0*x**2 + 3.0*y**2)", ["x", "y"])
+
+    fitted = refit(equation, X, np.sqrt(1.3 * X[:, 0] ** 2 + 0.7 * X[:, 1] ** 2))
+
+    np.testing.assert_allclose([c.value for c in fitted.constants], [1.3, 0.7], rtol=1e-10)

@@ -11,7 +11,7 @@ import pytest
 from eqlearn import errors
 from eqlearn.core.equation import Equation
 from eqlearn.discovery.judge import judge
-from eqlearn.discovery.run import discover
+from eqlearn.discovery.run import Settings, discover
 
 PAPER = "one*2 id*4 square*4 sin*2 exp*2 sigmoid*2 mul*2"
 
@@ -217,6 +217,37 @@ def test_several_outputs_share_a_search():
     assert [str(e) for e in found.best.equations] == ["x**2", "3*x"]
 
 
+def test_several_outputs_are_found_whatever_their_units():
+    X, y = sample("x*y", ("x", "y"))
+
+    found = discover(X, np.column_stack([1e6 * y, X[:, 0] ** 2 + X[:, 1]]), variables=("x", "y"))
+
+    assert found.exact
+    assert found.best.equations[0].matches("1000000*x*y", box=(-1, 1))
+    assert found.best.equations[1].matches("x**2 + y", box=(-1, 1))
+
+
+def test_a_root_at_its_edge_is_found():
+    x = np.linspace(0, 4, 50)
+
+    assert str(discover(x, np.sqrt(x), variables=("x",)).best.equation) == "sqrt(x)"
+
+
+@pytest.mark.parametrize("penalty", ["half", "l0"])
+def test_the_unit_of_weights_does_not_matter(penalty):
+    X, y = sample("x**2 + 0.1*x", ("x",))
+    y = y + 0.05 * np.random.default_rng(1).normal(size=len(y))
+    weight = np.random.default_rng(2).uniform(0.5, 1.5, size=len(y))
+
+    def front(unit):
+        found = discover(
+            X, y, sample_weight=unit * weight, restarts=1, penalty=penalty, settings=Settings(sketches=())
+        )
+        return [c.complexity for c in found.front]
+
+    assert front(2.0**-20) == front(1.0) == front(2.0**20)
+
+
 def test_a_data_frame_names_the_variables():
     import pandas as pd
 
@@ -259,6 +290,31 @@ def test_extrapolation_is_measured_and_not_used():
     assert found.best.extrapolation_error < 1e-10
 
 
+def test_data_outside_the_range_have_the_same_columns_and_targets():
+    import pandas as pd
+
+    X, y = sample("x - 2*y", ("x", "y"))
+    frame = pd.DataFrame(X, columns=["a", "b"])
+
+    with pytest.raises(errors.InvalidArgument, match=r"has the columns \['b', 'a'\]"):
+        discover(frame, y, extrapolation=(frame[["b", "a"]], y))
+    with pytest.raises(errors.InvalidArgument, match="has 1 target, `y` has 2"):
+        discover(X, np.column_stack([y, y]), extrapolation=(X, y))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"rows": 0}, "`rows` must be at least 1"),
+        ({"finalists": 0}, "`finalists` must be"),
+        ({"validation": 1.0}, "`validation` must be"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong, words):
+    with pytest.raises(errors.InvalidArgument, match=words):
+        Settings(**wrong)
+
+
 @pytest.mark.parametrize(
     ("change", "kind"),
     [
@@ -271,6 +327,9 @@ def test_extrapolation_is_measured_and_not_used():
         ({"select": "luck"}, errors.UnknownName),
         ({"seconds": 0.0}, errors.InvalidArgument),
         ({"restarts": 0}, errors.InvalidArgument),
+        ({"seed": -1}, errors.InvalidArgument),
+        ({"settings": Settings(levels=(), sketches=())}, errors.InvalidArgument),
+        ({"X": np.full((5, 1), 1j)}, errors.WrongType),
         ({"hidden_layers": 0}, errors.InvalidArgument),
         ({"primitives": "sinus"}, errors.UnknownName),
         ({"primitives": "one"}, errors.InvalidArgument),

@@ -23,7 +23,7 @@ def columns_of(X: Any, variables: Sequence[str]) -> tuple[Columns, int]:
     """
     if isinstance(X, Mapping) or hasattr(X, "columns"):
         return _by_name(X, variables)
-    table = _numbers(X, "`X`")
+    table = numbers_of(X, "`X`")
     if table.ndim == 1 and len(variables) == 1:
         table = table[:, None]
     if table.ndim != 2 or table.shape[1] != len(variables):
@@ -35,12 +35,14 @@ def columns_of(X: Any, variables: Sequence[str]) -> tuple[Columns, int]:
 
 
 def _by_name(frame: Any, variables: Sequence[str]) -> tuple[Columns, int]:
-    names = [c for c in (frame if isinstance(frame, Mapping) else frame.columns) if isinstance(c, str)]
+    names = {str(c): c for c in (frame if isinstance(frame, Mapping) else frame.columns)}
     for name in variables:
         if name not in names:
             raise InvalidArgument(f"`X` has no column {name!r}; {did_you_mean(name, names)}")
-    columns = [_numbers(frame[name], f"column {name!r} of `X`") for name in variables]
-    rows = len(columns[0]) if columns and columns[0].ndim else len(frame)
+    columns = [numbers_of(frame[names[name]], f"column {name!r} of `X`") for name in variables]
+    # Without variables any column tells how many rows there are.
+    first = next(iter(columns if columns else frame.values() if isinstance(frame, Mapping) else [frame]), ())
+    rows = len(first) if np.ndim(first) else len(frame)
     for name, column in zip(variables, columns, strict=True):
         if column.shape != (rows,):
             raise InvalidArgument(f"column {name!r} of `X` must hold one number per row, got {column.shape}")
@@ -49,7 +51,7 @@ def _by_name(frame: Any, variables: Sequence[str]) -> tuple[Columns, int]:
 
 def target_of(y: ArrayLike | torch.Tensor, rows: int) -> NDArray[np.float64]:
     """The target as one number per row."""
-    target = _numbers(y, "`y`")
+    target = numbers_of(y, "`y`")
     if target.shape not in ((rows,), (rows, 1)):
         raise InvalidArgument(
             f"`y` must hold one number for each of the {rows} rows, got shape {target.shape}"
@@ -57,13 +59,15 @@ def target_of(y: ArrayLike | torch.Tensor, rows: int) -> NDArray[np.float64]:
     return target.reshape(rows)
 
 
-def _numbers(values: Any, what: str) -> NDArray[np.float64]:
+def numbers_of(values: Any, what: str) -> NDArray[np.float64]:
+    """Real numbers as float64, whatever holds them; `what` names them in messages."""
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
     try:
         array = np.asarray(values)
-        if np.iscomplexobj(array):
-            raise WrongType(f"{what} must hold real numbers, got complex ones")
-        return array.astype(np.float64, copy=False)
+        real = None if np.iscomplexobj(array) else array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise InvalidArgument(f"{what} must hold numbers only: {error}") from error
+    if real is None:
+        raise WrongType(f"{what} must hold real numbers, got complex ones")
+    return real

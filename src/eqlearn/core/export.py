@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from eqlearn.core.expressions import constant_holders, fitted, magnitude, real_symbol, replace_constants
 from eqlearn.core.program import SPELLINGS, Program, array_functions, lower
 from eqlearn.core.text import Dialect, Piece, double_star, render, spelled
-from eqlearn.errors import InvalidArgument, MissingExtra, NotFinite
+from eqlearn.errors import InvalidArgument, MissingExtra, NotFinite, WrongType
 
 TORCH = array_functions(torch)
 # Words that C, C++ or <math.h> give a meaning, beside Python's keywords and the names the sources use.
@@ -134,6 +134,8 @@ class TrainableEquation(nn.Module):
             raise InvalidArgument(
                 f"the last axis of `x` must have {self.in_features} features, got shape {tuple(x.shape)}"
             )
+        if not x.is_floating_point():
+            raise WrongType(f"`x` is {x.dtype}; convert it with `.to(torch.float64)`")
         value = self.program.run(TORCH, x.unbind(-1), self.constants.unbind())
         return torch.as_tensor(value, dtype=x.dtype, device=x.device).expand(x.shape[:-1]).unsqueeze(-1)
 
@@ -163,6 +165,7 @@ def jax_function(program: Program, variables: Sequence[str]) -> Callable[..., An
 
     def equation(X: Any, constants: Any = None) -> Any:
         X = jnp.asarray(X)
+        X = X if jnp.issubdtype(X.dtype, jnp.floating) else X.astype(float)
         constants = jnp.asarray(fitted_values, dtype=X.dtype) if constants is None else constants
         columns = [X[..., i] for i in range(len(variables))]
         return jnp.broadcast_to(program.run(functions, columns, list(constants)), X.shape[:-1])

@@ -43,6 +43,11 @@ def settled(log_alpha: Tensor) -> Tensor:
     return _stretched(torch.sigmoid(log_alpha))
 
 
+def open_probability(log_alpha: Tensor) -> Tensor:
+    """The chance of each gate to be non-zero, whose sum is the relaxed L0 norm."""
+    return torch.sigmoid(log_alpha - BETA * math.log(-GAMMA / ZETA))
+
+
 def _stretched(s: Tensor) -> Tensor:
     return (s * (ZETA - GAMMA) + GAMMA).clamp(0, 1)
 
@@ -76,4 +81,4 @@ class HardConcrete(nn.Module):
 
     def open_probability(self) -> Tensor:
         """The chance of each gate to be non-zero, whose sum is the relaxed L0 norm."""
-        return torch.sigmoid(self.log_alpha - BETA * math.log(-GAMMA / ZETA))
+        return open_probability(self.log_alpha)

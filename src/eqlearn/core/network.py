@@ -166,7 +166,7 @@ class EQL(nn.Module):
             if init not in INITS:
                 raise UnknownName(f"no `init` named {init!r}; the known ones are {', '.join(INITS)}")
             init = INITS[init]
-        generators = [torch.Generator().manual_seed(int(s)) for s in seeds]
+        generators = [torch.Generator().manual_seed(_in_32_bits(int(s))) for s in seeds]
         layers = self.linears
         for depth, layer in enumerate(layers):
             last = depth == len(layers) - 1
@@ -319,3 +319,8 @@ def member_seeds(seed: int | Sequence[int] | None, members: int | None) -> list[
     if not all(0 <= s < 2**56 for s in seeds):
         raise InvalidArgument(f"`seed` must lie between 0 and 2**56, got {seed}")
     return seeds
+
+
+def _in_32_bits(seed: int) -> int:
+    """The seed itself where it has 32 bits, all that torch's generator looks at; else mixed down to them."""
+    return (seed + (seed >> 32) * 0x9E3779B1) % 2**32

@@ -111,10 +111,13 @@ def simplest_fraction(low: float, high: float) -> Fraction:
 def candidates(value: float, error: float | None, tolerance: float, with_data: bool) -> list[Any]:
     """Exact numbers to try for one constant, the boldest first.
 
-    `error` is the constant's standard error, if known; else numbers as far as 1 % are tried where data can
+    `error` is the constant's standard error, if known (NaN is not); infinite, no number is nearer than
+    another, since other constants make up for it. Without it, numbers as far as 1 % are tried where data can
     say no, and numbers as far as the relative `tolerance` where they can't.
     """
-    if error is not None:
+    if error is not None and math.isinf(error):
+        return []
+    if error is not None and not math.isnan(error):
         widths = [3 * error, error]
     else:
         widths = [abs(value) * w for w in _LADDER if w > tolerance and with_data] + [abs(value) * tolerance]

@@ -65,6 +65,10 @@ def load(path: str | os.PathLike[str]) -> EQL | Equation:
 
 
 def _describe(net: EQL) -> dict[str, Any]:
+    if len({linear.gate is None for linear in net.linears}) > 1:
+        raise InvalidArgument(
+            "only some layers of the network have gates; call `settle_` on it before saving"
+        )
     units = {unit for layer in net.layers for unit in layer.units}
     for unit in units:
         if PRIMITIVES.get(unit.name) is not unit:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Sequence
 
-import numpy as np
-import sympy as sp
-
-from eqlearn.core.equation import Equation
 from eqlearn.discovery.deadline import Deadline
 from eqlearn.discovery.explore import Outcome
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.ladder import linear_ladder
 from eqlearn.discovery.least_squares import Fit
-from eqlearn.discovery.select import Candidate, Constant, pareto_front, shortest_description
+from eqlearn.discovery.select import Candidate, pareto_front, shortest_description
+from eqlearn.errors import NotFinite
 
 # An exact formula of at most this many nodes is taken at once; a longer one is given another round.
 SHORT = 25
@@ -40,7 +38,8 @@ class Archive:
     def __init__(self, finisher: Finisher) -> None:
         self.finisher = finisher
         self.fits: list[Fit] = []
-        self.candidates: list[Candidate] = [_constant(finisher)]
+        self.candidates: list[Candidate] = [finisher.constant()]
+        self.failures: Counter[str] = Counter()
         self.rounds_without_gain = 0
         self._unread: list[tuple[int, Fit]] = []
         self._leader = math.inf
@@ -69,8 +68,13 @@ class Archive:
 
     def _read(self, number: int, fit: Fit, snap: bool = True) -> None:
         began = time.time()
-        candidate = self.finisher.candidate(fit, number, snap)
-        if candidate is not None:
+        try:
+            candidate = self.finisher.candidate(fit, number, snap)
+        except NotFinite:
+            candidate = None
+        if candidate is None:
+            self.failures["no formula could be read"] += 1
+        else:
             self.candidates.append(candidate)
         # The first reading also loads what reading needs.
         self._pace = max(0.5 * self._pace, time.time() - began) if self._has_read else 0.0
@@ -133,13 +137,3 @@ class Archive:
         for size in sorted({fit.weights for _, fit in ranked}):
             chosen.append(min((i for i in ranked if i[1].weights == size), key=lambda item: item[1].loss))
         return list({id(fit): (number, fit) for number, fit in chosen}.values())[: 2 * FINAL]
-
-
-def _constant(finisher: Finisher) -> Candidate:
-    """The mean: what every equation has to beat."""
-    table = finisher.training
-    means = np.average(table.y, axis=0, weights=table.weight)
-    equations = [Equation(sp.Float(float(m), 17), finisher.variables) for m in means]
-    errors = table.y.std(axis=0) / math.sqrt(table.rows)
-    constants = [(Constant(float(m), float(e)),) for m, e in zip(means, errors, strict=True)]
-    return finisher.measure(equations, constants)

@@ -56,7 +56,9 @@ class Parametric:
             return value.numpy(), np.empty((rows, 0))
         # Rows do not meet, so the slope of the sum is every row's own slope.
         slopes = torch.autograd.grad(value.sum(), leaves, allow_unused=True, materialize_grads=True)
-        return value.detach().numpy(), torch.stack(slopes, dim=1).numpy()
+        # At the edge of a domain, as of √0, a slope is infinite: that row says nothing of the constants.
+        finite = torch.stack(slopes, dim=1).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+        return value.detach().numpy(), finite.numpy()
 
     def fit(
         self,

@@ -28,7 +28,7 @@ class Features:
 
     columns: tuple[int, ...]
     scales: tuple[float, ...]
-    output: float
+    outputs: tuple[float, ...]
     logarithms: tuple[int, ...]
     products: tuple[tuple[int, ...], ...]  # of columns and logarithms, by their places
 
@@ -41,9 +41,7 @@ class Features:
         columns = tuple(range(X.shape[1])) if columns is None else tuple(columns)
         X = X[:, columns]
         sizes = np.abs(X).max(axis=0)
-        spread, largest = float(y.std()), float(np.abs(y).max())
-        # A target that varies little about a large mean would be all mean in units of its spread.
-        output = spread if spread > 1e-3 * largest else largest or 1.0
+        outputs = tuple(_unit(target) for target in y.reshape(len(y), -1).T)
         positive = tuple(int(i) for i in np.flatnonzero(X.min(axis=0) > 0)) if logarithms else ()
         terms: list[tuple[int, ...]] = []
         for factors in range(2, min(degree, 6 if X.shape[1] == 1 else 4) + 1):
@@ -56,7 +54,12 @@ class Features:
         if X.shape[1] <= 3:  # x·log(y), whose exponential is y to the power x
             terms += [(i, X.shape[1] + k) for i in range(X.shape[1]) for k in range(len(positive))]
         scales = tuple(float(s) if s > 0 else 1.0 for s in sizes)
-        return Features(columns, scales, output, positive, tuple(terms))
+        return Features(columns, scales, outputs, positive, tuple(terms))
+
+    @property
+    def units(self) -> np.ndarray:
+        """What each target is divided by, `(out,)`."""
+        return np.array(self.outputs)
 
     @property
     def count(self) -> int:
@@ -127,3 +130,10 @@ class Features:
         scaled = [symbols[i] / sp.Float(f, 17) for i, f in zip(self.columns, self.scales, strict=True)]
         inputs = [*scaled, *(sp.log(scaled[i]) for i in self.logarithms)]
         return [*inputs, *(sp.Mul(*(inputs[i] for i in p)) for p in self.products)]
+
+
+def _unit(target: np.ndarray) -> float:
+    """The unit of a target: its spread, unless it varies little about a large mean, which would be all mean
+    in units of its spread."""
+    spread, largest = float(target.std()), float(np.abs(target).max())
+    return spread if spread > 1e-3 * largest else largest or 1.0

@@ -43,8 +43,13 @@ class Finisher:
 
     def network(self, fit: Fit) -> EQL:
         """The fitted network with its output in the user's units; its inputs are the scaled ones."""
-        theta = torch.where(fit.population.readout(), fit.theta * self.features.output, fit.theta)
-        return fit.population.network(0, theta)
+        return self.in_units_(fit.population.network(0, fit.theta))
+
+    @torch.no_grad()
+    def in_units_(self, network: EQL) -> EQL:
+        """The same network, its output changed to the user's units."""
+        network.readout.raw.mul_(torch.as_tensor(self.features.units)[:, None])
+        return network
 
     def read(self, network: EQL) -> tuple[Equation, ...]:
         """The network's equations in the user's variables."""
@@ -53,7 +58,8 @@ class Finisher:
         return tuple(Equation(expression, self.variables).simplified() for expression in column)
 
     def candidate(self, fit: Fit, number: int, snap: bool = True) -> Candidate | None:
-        """The candidate that a fit stands for; none if its formula is not finite on the data.
+        """The candidate that a fit stands for; none if its formula is not finite on the data, or if its
+        constants can't be settled.
 
         Snapping also drops terms that do not pay for their digits; without it, all of them stay.
         """
@@ -64,6 +70,15 @@ class Finisher:
             return None
         equations, constants = zip(*(s for s in settled if s is not None), strict=True)
         return self.measure(equations, constants, network, number)
+
+    def constant(self) -> Candidate:
+        """The mean: what every equation has to beat, and what is left when all else fails."""
+        table = self.training
+        means = np.average(table.y, axis=0, weights=table.weight)
+        errors = table.y.std(axis=0) / math.sqrt(table.rows)
+        equations = [Equation(sp.Float(float(m), 17), self.variables) for m in means]
+        constants = [(Constant(float(m), float(e)),) for m, e in zip(means, errors, strict=True)]
+        return self.measure(equations, constants)
 
     def measure(
         self,
@@ -104,6 +119,7 @@ class Finisher:
             equations=tuple(equations),
             constants=tuple(constants),
             training_error=self.error(equations, self.training),
+            extrapolation_error=self.error(equations, self.extrapolation),
             description_length=self._description(equations, constants, table),
             prediction_length=self._prediction(equations, table),
         )
@@ -119,19 +135,19 @@ class Finisher:
     def _prediction(self, equations: Sequence[Equation], table: Table) -> float:
         left = [leave_one_out(e, table.X, table.y[:, k], table.weight) for k, e in enumerate(equations)]
         with np.errstate(over="ignore"):
-            square = float(np.square(left).mean())
-        error = math.sqrt(square) / self.features.output if math.isfinite(square) else math.inf
+            square = float(np.square(np.array(left) / self.features.units[:, None]).mean())
+        error = math.sqrt(square) if math.isfinite(square) else math.inf
         structure = sum(structure_cost(e.expr, len(self.variables)) for e in equations)
         return prediction_length(table.rows * len(equations), error, structure)
 
     def error(self, equations: Sequence[Equation], table: Table | None) -> float:
-        """Root-mean-square error over the training target's spread; NaN without data."""
+        """Root-mean-square error, each target over its spread in training; NaN without data."""
         if table is None:
             return math.nan
-        residual = np.stack([e(table.X) for e in equations], axis=1) - table.y
+        residual = (np.stack([e(table.X) for e in equations], axis=1) - table.y) / self.features.units
         weight = np.ones(table.rows) if table.weight is None else table.weight
         square = float((residual**2).mean(axis=1) @ weight / weight.sum())
-        return math.sqrt(square) / self.features.output if math.isfinite(square) else math.inf
+        return math.sqrt(square) if math.isfinite(square) else math.inf
 
     def _settle(
         self, equation: Equation, output: int, snap: bool
@@ -151,11 +167,12 @@ class Finisher:
             return None
         if not snap:
             return formula.with_constants(list(fit.values)), fit.constants
-        snapped, fit = _snap(formula, fit, table, self.features.output, self.stop)
+        unit = self.features.outputs[output]
+        snapped, fit = _snap(formula, fit, table, unit, self.stop)
         final = formula.with_constants(snapped).simplified()
         again = Parametric(final)
         refit = again.fit(table.X, table.y, table.weight, stop=self.stop)
-        if refit.error > max(fit.error, EXACT_ERROR * self.features.output) * 1.001:
+        if refit.error > max(fit.error, EXACT_ERROR * unit) * 1.001:
             return None
         return again.with_constants(list(refit.values)), refit.constants
 

@@ -33,7 +33,7 @@ def leave_one_out(
     with np.errstate(all="ignore"):
         residual, slopes = (value - y) * root, slopes * root[:, None]
         scale = np.sqrt((slopes**2).sum(axis=0))
-    if not np.isfinite(scale).all():
+    if not (np.isfinite(value).all() and np.isfinite(scale).all()):
         return np.full(len(y), math.inf)
     if not slopes.shape[1]:
         return residual

@@ -10,14 +10,13 @@ from typing import Any
 
 import torch
 
-from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.run import Found
-from eqlearn.discovery.select import Candidate, Constant, Rule, find_rule, pareto_front
+from eqlearn.discovery.select import Candidate, Constant, Rule, choose, find_rule, pareto_front
 from eqlearn.discovery.table import read_table, split_rows
-from eqlearn.errors import NotFinite
+from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.training.presets import Preset, train_population
 
 
@@ -37,6 +36,8 @@ def search_by_gradient(
     Constants are as training left them, so they have no standard error.
     """
     began = time.time()
+    if select == "extrapolation" and extrapolation is None:
+        raise InvalidArgument("to select by extrapolation, give `extrapolation`: data outside the range")
     rule = find_rule(select)
     table, names = read_table(X, y, None, variables)
     features = Features.of(table.X, table.y, logarithms=False, degree=1)
@@ -45,11 +46,11 @@ def search_by_gradient(
     finisher = Finisher(features, names, training, validation, outside)
     seeds = range(seed, seed + restarts)
     population = train_population(
-        preset, features.tensor(training.X).mT, torch.as_tensor(training.y / features.output), list(seeds)
+        preset, features.tensor(training.X).mT, torch.as_tensor(training.y / features.units), list(seeds)
     )
     failures = Counter({"not finite in training": len(population.failures)})
     failed = {failure.member for failure in population.failures}
-    candidates = [_mean(finisher)]
+    candidates = [finisher.constant()]
     for i in range(restarts):
         if i in failed:
             continue
@@ -60,7 +61,7 @@ def search_by_gradient(
             candidates.append(candidate)
     front = pareto_front(candidates)
     return Found(
-        best=rule(front), front=front, restarts=restarts, rounds=1,
+        best=choose(rule, front), front=front, restarts=restarts, rounds=1,
         exact_restarts=sum(c.exact for c in candidates), failures={k: n for k, n in failures.items() if n},
         seconds=time.time() - began, ended="out of restarts", variables=names,
         inputs=features.names(names),
@@ -69,9 +70,7 @@ def search_by_gradient(
 
 def _candidate(network: EQL, finisher: Finisher, number: int) -> Candidate | None:
     """The candidate that a member stands for; none if its formula is not finite on the data."""
-    network = network.double().eval()
-    with torch.no_grad():
-        network.readout.raw.mul_(finisher.features.output)
+    network = finisher.in_units_(network.double().eval())
     try:
         equations = finisher.read(network)
     except NotFinite:
@@ -79,12 +78,3 @@ def _candidate(network: EQL, finisher: Finisher, number: int) -> Candidate | Non
     constants = [tuple(Constant(value, math.nan) for value in e.constants) for e in equations]
     candidate = finisher.measure(equations, constants, network, number)
     return candidate if math.isfinite(candidate.training_error) else None
-
-
-def _mean(finisher: Finisher) -> Candidate:
-    """What every equation has to beat, and what is left when every member fails."""
-    means = finisher.training.y.mean(axis=0)
-    equations = [Equation(float(mean), finisher.variables) for mean in means]
-    return finisher.measure(
-        equations, [(Constant(e.constants[0], math.nan),) if e.constants else () for e in equations]
-    )

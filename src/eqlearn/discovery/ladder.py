@@ -27,11 +27,11 @@ def linear_ladder(features: Features, table: Table, most: int, stop: Callable[[]
     """
     if stop():
         return []
-    columns = table.X.shape[1]
+    columns = len(features.columns)
     root = np.ones(table.rows) if table.weight is None else np.sqrt(table.weight / table.weight.mean())
     x = features.tensor(table.X)[:columns].numpy().T * root[:, None]
     matrix = np.column_stack([x, root])
-    targets = (table.y / features.output).T * root
+    targets = (table.y / features.units).T * root
     highest = min(columns, 2 * most, table.rows // 2 - 1)
     stairs = [list(_descent(matrix, y, _climb(matrix, y, highest))) for y in targets]
     fits = [

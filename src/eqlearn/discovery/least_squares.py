@@ -196,8 +196,8 @@ class Fit:
         return self.population.network(0, self.theta)
 
     def credible(self, rows: int) -> bool:
-        """Whether the rows outnumber the weights by enough: otherwise anything could be fitted."""
-        return self.weights <= 0.75 * rows
+        """Whether the numbers told outnumber the weights by enough: otherwise anything could be fitted."""
+        return self.weights <= 0.75 * rows * self.population.out_features
 
     def exact(self, rows: int) -> bool:
         """Whether the fit is exact to rounding, and not because there are as many weights as rows."""
@@ -207,7 +207,8 @@ class Fit:
         """Bayes' information criterion with a price for each weight's place; the smaller, the better."""
         if not self.credible(rows):
             return math.inf
-        return 0.5 * rows * math.log(max(self.loss, EXACT)) + self.weights * math.log(rows)
+        numbers = rows * self.population.out_features
+        return 0.5 * numbers * math.log(max(self.loss, EXACT)) + self.weights * math.log(numbers)
 
 
 def take(population: Population, theta: Tensor, losses: Tensor, index: int) -> Fit:

@@ -35,6 +35,8 @@ class Menu:
             raise InvalidArgument(f"`hidden_layers` must be at least 1, got {self.hidden_layers}")
         if strangers := [kind for kind in self.sketches if kind not in SKETCHES]:
             raise UnknownName(f"no sketch named {strangers[0]!r}; the known ones are {', '.join(SKETCHES)}")
+        if not self.courses:
+            raise InvalidArgument(f"no level of `levels` fits into `hidden_layers`={self.hidden_layers}")
 
     @property
     def courses(self) -> list[Level]:

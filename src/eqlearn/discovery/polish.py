@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,7 +13,9 @@ from eqlearn.core.balance import balance_
 from eqlearn.core.network import EQL
 from eqlearn.discovery.least_squares import EXACT, Fit, LeastSquares, levenberg_marquardt, normal_equations
 from eqlearn.discovery.population import Population
-from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.discovery.table import read_table
+from eqlearn.errors import InvalidArgument
+from eqlearn.words import counted
 
 
 @dataclass(frozen=True)
@@ -51,19 +52,14 @@ def problem_of(network: EQL, X: Any, y: Any, sample_weight: Any = None) -> tuple
     """The data as a fit needs them: float64, feature-major, the target divided by its spread."""
     if network.members is not None:
         raise InvalidArgument("a population can't be polished as one; take a network with `member(i)` first")
-    x = torch.as_tensor(np.asarray(X, dtype=np.float64)).reshape(-1, network.in_features).mT.contiguous()
-    target = (
-        torch.as_tensor(np.asarray(y, dtype=np.float64)).reshape(-1, network.out_features).mT.contiguous()
-    )
-    if x.shape[1] != target.shape[1] or x.shape[1] == 0:
-        raise InvalidArgument(f"`X` holds {x.shape[1]} rows and `y` {target.shape[1]}; they must be as many")
-    weight = None
-    if sample_weight is not None:
-        weight = torch.as_tensor(np.asarray(sample_weight, dtype=np.float64)).reshape(-1)
-        weight = weight / weight.mean()
-    for name, values in (("X", x), ("y", target), ("sample_weight", weight)):
-        if values is not None and not bool(torch.isfinite(values).all()):
-            raise NotFinite(f"`{name}` holds NaN or infinite values; remove those rows")
+    table, _ = read_table(X, y, sample_weight)
+    sides = (("X", table.X, network.in_features), ("y", table.y, network.out_features))
+    for name, values, wanted in sides:
+        if values.shape[1] != wanted:
+            has = counted(values.shape[1], "column")
+            raise InvalidArgument(f"`{name}` has {has}, the network needs {wanted}")
+    x, target = (torch.as_tensor(values).mT.contiguous() for _, values, _ in sides)
+    weight = None if table.weight is None else torch.as_tensor(table.weight / table.weight.mean())
     scale = float(target.std()) if target.numel() > 1 else 0.0
     scale = scale if scale > 0 else float(target.abs().max()) or 1.0
     return LeastSquares(x, target / scale, weight), scale

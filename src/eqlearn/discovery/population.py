@@ -169,7 +169,9 @@ class Population:
         rows = x.shape[-1]
         taken = _rows(torch.cat([s.detach() for s in seen], dim=1), self.ins)
         blocks = []
-        for k, slopes in enumerate(grads):
+        for k, steep in enumerate(grads):
+            # At the edge of a domain, as of √0, a slope is infinite: that row says nothing of the weights.
+            slopes = [s.nan_to_num(nan=0.0, posinf=0.0, neginf=0.0) for s in steep]
             last = x.new_zeros(self.members, self.out_features + 1, rows)  # the end: a row for padding
             last[:, k] = 1.0
             blocks.append(_rows(torch.cat([*slopes, last], dim=1), self.outs) * taken)

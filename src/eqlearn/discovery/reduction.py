@@ -80,7 +80,7 @@ def reduced_scene(state: Reduction, scene: Scene, degree: int) -> Scene:
     """The smaller problem, for the same kinds of units."""
     X = torch.stack([c.value for c in state.columns]).mT.numpy()
     features = Features.of(X, state.target.numpy(), logarithms=bool(scene.features.logarithms), degree=degree)
-    y = state.target[None] / features.output
+    y = state.target[None] / features.outputs[0]
     problem = LeastSquares(features.tensor(X), y, scene.problem.weight)
     return replace(
         scene, problem=problem, features=features, inversions=tuple(inversions(scene.vocabulary.unary, y))
@@ -97,7 +97,7 @@ def restored(sketch: Sketch, state: Reduction, smaller: Scene, scene: Scene) -> 
     if sketch.inversion is not None:
         unit = Unit(sketch.inversion.unit, (term * sketch.inversion.scale,))
         term = Sum(units=((unit, sketch.inversion.sign),))
-    term = term * features.output
+    term = term * features.outputs[0]
     if state.divided:
         exponential, times = find("exp"), find("mul")
         if exponential is None or times is None:
@@ -201,6 +201,8 @@ def _options(state: Reduction, vocabulary: Vocabulary) -> Iterator[tuple[float, 
     elastic = found.slopes * torch.stack([c.value for c in columns])
     largest = float(_size(elastic).max())
     against = torch.ones_like(found.value) if found.logarithmic else found.value
+    if not largest > 0 or not float(against @ against) > 0:
+        return
     for k, column in enumerate(columns):
         rest = (*columns[:k], *columns[k + 1 :])
         power = round(2 * float((elastic[k] @ against) / (against @ against))) / 2

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Any
 
 import joblib
+import numpy as np
 import sympy as sp
 import torch
 from threadpoolctl import ThreadpoolController
@@ -32,8 +33,9 @@ from eqlearn.discovery.select import Candidate, Rule, choose, find_rule
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Waves
 from eqlearn.discovery.structures import LEVELS, Level, Vocabulary
-from eqlearn.discovery.table import read_table, split_rows
+from eqlearn.discovery.table import Table, read_table, split_rows
 from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.words import counted
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
 SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
@@ -59,6 +61,13 @@ class Settings:
     levels: tuple[Level, ...] = LEVELS
     half: Half = field(default_factory=Half)
     l0: HardConcreteL0 = field(default_factory=HardConcreteL0)
+
+    def __post_init__(self) -> None:
+        for name in ("members", "rows", "enough_rows", "patience", "finalists"):
+            if getattr(self, name) < 1:
+                raise InvalidArgument(f"`{name}` must be at least 1, got {getattr(self, name)}")
+        if not 0 <= self.validation < 1:
+            raise InvalidArgument(f"`validation` must be at least 0 and below 1, got {self.validation}")
 
     def way(self, number: int) -> str:
         """How the round with that number looks: a sketch's name, or "networks"."""
@@ -163,12 +172,16 @@ def discover(
     for name, value in (("seconds", seconds), ("restarts", restarts)):
         if value is not None and not value > 0:
             raise InvalidArgument(f"`{name}` must be positive, got {value}")
+    if seed < 0:
+        raise InvalidArgument(f"`seed` must not be negative, got {seed}")
     if n_jobs == 0:
         raise InvalidArgument("`n_jobs` must be a number of workers, or -1 for one per processor, got 0")
     if select == "extrapolation" and extrapolation is None:
         raise InvalidArgument("to select by extrapolation, give `extrapolation`: data outside the range")
     rule = find_rule(select)
     table, names = read_table(X, y, sample_weight, variables)
+    if table.weight is not None:
+        table = table.take(np.flatnonzero(table.weight))
     units = _kinds(primitives)
     vocabulary = Vocabulary.of([p for p in units if p.name != "pow"])
     names_of = {p.name for p in units}
@@ -176,15 +189,16 @@ def discover(
     columns = screen(table.X, table.y, MOST)
     features = Features.of(table.X, table.y, logarithms="pow" in names_of, degree=degree, columns=columns)
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
-    outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
+    outside = None if extrapolation is None else _outside(extrapolation, X, table, names)
     deadline, last, end = _deadlines(began, seconds, table.rows)
     # Formulas are read and compared on so many rows that more would tell nothing new.
     shown = split_rows(training, 1 - READ_ROWS / training.rows, READ_ROWS + 1, seed)[0]
     finisher = Finisher(features, names, shown, validation, outside, last)
     archive = Archive(finisher)
     seen = split_rows(training, 1 - settings.rows / training.rows, settings.rows + 1, seed)[0]
-    weight = None if seen.weight is None else torch.as_tensor(seen.weight)
-    problem = LeastSquares(features.tensor(seen.X), torch.as_tensor(seen.y.T / features.output), weight)
+    # Penalties are weighed against the error, so the unit of the weights must not count.
+    weight = None if seen.weight is None else torch.as_tensor(seen.weight / seen.weight.mean())
+    problem = LeastSquares(features.tensor(seen.X), torch.as_tensor((seen.y / features.units).T), weight)
     scene = Scene(
         problem, features, vocabulary, Waves.of(problem.x[: len(features.columns)].numpy()),
         tuple(inversions(vocabulary.unary, problem.y)),
@@ -211,6 +225,7 @@ def discover(
     except KeyboardInterrupt:
         ended = "interrupted"
     front = archive.front(last)
+    failures.update(archive.failures)
     best = choose(rule, front)
     polished = {
         id(c): finisher.refit(c, table, end)
@@ -261,6 +276,21 @@ def _run(
             if journal is not None and not deadline():
                 journal.record(outcome)
         yield outcome
+
+
+def _outside(extrapolation: tuple[Any, Any], X: Any, table: Table, names: Sequence[str]) -> Table:
+    """The data outside the training range, with the columns and targets that those inside have."""
+    far = extrapolation[0]
+    if hasattr(far, "columns") and hasattr(X, "columns") and list(far.columns) != list(X.columns):
+        raise InvalidArgument(
+            f"`extrapolation` has the columns {list(far.columns)}, `X` has {list(X.columns)}; give the same"
+        )
+    outside = read_table(*extrapolation, None, names)[0]
+    if outside.y.shape[1] != table.y.shape[1]:
+        raise InvalidArgument(
+            f"`extrapolation` has {counted(outside.y.shape[1], 'target')}, `y` has {table.y.shape[1]}"
+        )
+    return outside
 
 
 def _one(task: Round, scene: Scene, deadline: Deadline) -> Outcome:

@@ -35,6 +35,8 @@ class Candidate:
     Errors are root-mean-square errors divided by the target's spread; NaN where there were no such data.
     `description_length` is in nats, for the training data and the equation together; `prediction_length` for
     each row of them given all the others, and which equation it is (NaN where it was not measured).
+    `network` is what the formula was read from, before its constants were collapsed, snapped and fitted to
+    all rows; it sees scaled inputs.
     """
 
     equations: tuple[Equation, ...]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from eqlearn.core.gates import BETA, GAMMA, ZETA, counter_noise, sampled, settled
+from eqlearn.core.gates import counter_noise, open_probability, sampled, settled
 from eqlearn.discovery.least_squares import LeastSquares, levenberg_marquardt, never
 from eqlearn.discovery.population import Population
 
@@ -87,6 +87,7 @@ class HardConcreteL0:
     ) -> tuple[Population, Tensor]:
         """The networks with the weights whose gates stayed open."""
         x, y = problem.x[:, : self.rows].float(), problem.y[..., : self.rows].float()
+        row_weight = torch.ones(x.shape[1]) if problem.weight is None else problem.weight[: self.rows].float()
         weight = theta.float().requires_grad_()
         log_alpha = torch.zeros_like(weight).requires_grad_()
         optimiser = torch.optim.Adam(
@@ -98,12 +99,10 @@ class HardConcreteL0:
             if stop():
                 break
             gate = sampled(log_alpha, counter_noise(seeds, torch.tensor(step), theta.shape[1]).float())
-            error = (
-                (population.evaluate(weight * gate * alive, x, guarded=True) - y).square().mean(dim=(1, 2))
-            )
+            residual = population.evaluate(weight * gate * alive, x, guarded=True) - y
+            error = (residual.square() * row_weight).mean(dim=(1, 2))
             ramp = min(1.0, max(0.0, step / self.steps - self.free) / 0.3)
-            is_open = torch.sigmoid(log_alpha - BETA * torch.log(torch.tensor(-GAMMA / ZETA)))
-            cost = torch.log1p(error) + ramp * self.penalty * (is_open * alive).sum(dim=1)
+            cost = torch.log1p(error) + ramp * self.penalty * (open_probability(log_alpha) * alive).sum(dim=1)
             fine = torch.isfinite(cost)
             weight_grad, gate_grad = torch.autograd.grad(
                 torch.where(fine, cost, 0.0).sum(), [weight, log_alpha]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from eqlearn.core.columns import numbers_of
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.words import counted
 
@@ -76,10 +77,7 @@ def read_table(
 
 
 def _matrix(name: str, values: Any) -> np.ndarray:
-    try:
-        matrix = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"`{name}` must hold real numbers: {error}") from error
+    matrix = numbers_of(values, f"`{name}`")
     if matrix.ndim == 1:
         matrix = matrix[:, None]
     if matrix.ndim != 2:
