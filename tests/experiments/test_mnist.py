@@ -124,7 +124,8 @@ def test_a_relu_twin_is_trained_as_long_without_a_penalty():
     twin = replace(condition, network="relu").full_recipe()
 
     ours = condition.full_recipe()
-    assert sum(p.steps for p in twin.learn) == sum(p.steps for p in (*ours.learn, *ours.refine))
+    every = (*ours.learn, *ours.refine, *ours.finish)
+    assert sum(p.steps for p in twin.learn) == sum(p.steps for p in every)
     assert all(p.penalty == 0 and p.prune_below is None for p in twin.learn)
     assert twin.heads is None
 
