@@ -22,7 +22,7 @@ from eqlearn.discovery.constants import noise_of
 from eqlearn.discovery.journal import Memory
 from eqlearn.discovery.run import SCIENCE, Found, Settings, discover
 from eqlearn.discovery.select import Candidate, Rule
-from eqlearn.discovery.table import Table, arrange, read_table, some_rows
+from eqlearn.discovery.table import Table, arrange, read_outside, read_table, some_rows
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 from eqlearn.training.presets import PRESETS, Preset
 from eqlearn.views.frames import constants_frame, front_frame
@@ -120,20 +120,14 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         self._flat = y.ndim == 1
         self.target_names_ = names or (["y"] if count == 1 else [f"y{k + 1}" for k in range(count)])
         self._groups = [list(range(count))] if self.multi_output == "shared" else [[k] for k in range(count)]
-        far = None if extrapolation is None else self._read_far(*extrapolation)
+        if extrapolation is not None:
+            outside = validate_data(self, extrapolation[0], reset=False, dtype=np.float64)
+            extrapolation = (outside, extrapolation[1])
+        far = read_outside(extrapolation, X, count)
         founds = self._search_all(data, far)
         self.found_: Found | tuple[Found, ...] = founds[0] if len(founds) == 1 else founds
         self._describe(data)
         return self
-
-    def _read_far(self, X: Any, y: Any) -> Table:
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        far, _ = read_table(X, y)
-        if far.y.shape[1] != len(self.target_names_):
-            raise InvalidArgument(
-                f"`extrapolation` has {counted(far.y.shape[1], 'target')}, `y` has {len(self.target_names_)}"
-            )
-        return far
 
     def _search_all(self, data: Table, far: Table | None) -> tuple[Found, ...]:
         seed = _seed(self.random_state)

@@ -15,8 +15,8 @@ from eqlearn.discovery.features import Features
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.run import Found
 from eqlearn.discovery.select import Candidate, Constant, Rule, choose, find_rule, pareto_front
-from eqlearn.discovery.table import read_table, split_rows
-from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.discovery.table import read_outside, read_table, split_rows
+from eqlearn.errors import NotFinite
 from eqlearn.training.presets import Preset, train_population
 
 
@@ -36,13 +36,11 @@ def search_by_gradient(
     Constants are as training left them, so they have no standard error.
     """
     began = time.time()
-    if select == "extrapolation" and extrapolation is None:
-        raise InvalidArgument("to select by extrapolation, give `extrapolation`: data outside the range")
-    rule = find_rule(select)
+    rule = find_rule(select, outside=extrapolation is not None)
     table, names = read_table(X, y, None, variables)
     features = Features.of(table.X, table.y, logarithms=False, degree=1)
     training, validation = split_rows(table, 0.2, 60, seed)
-    outside = None if extrapolation is None else read_table(*extrapolation, None, names)[0]
+    outside = read_outside(extrapolation, X, table.y.shape[1], names)
     finisher = Finisher(features, names, training, validation, outside)
     seeds = range(seed, seed + restarts)
     population = train_population(

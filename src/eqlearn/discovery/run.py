@@ -33,9 +33,8 @@ from eqlearn.discovery.select import Candidate, Rule, choose, find_rule
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Waves
 from eqlearn.discovery.structures import LEVELS, Level, Vocabulary
-from eqlearn.discovery.table import Table, read_table, split_rows
+from eqlearn.discovery.table import read_outside, read_table, split_rows
 from eqlearn.errors import InvalidArgument, UnknownName
-from eqlearn.words import counted
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
 SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
@@ -176,9 +175,7 @@ def discover(
         raise InvalidArgument(f"`seed` must not be negative, got {seed}")
     if n_jobs == 0:
         raise InvalidArgument("`n_jobs` must be a number of workers, or -1 for one per processor, got 0")
-    if select == "extrapolation" and extrapolation is None:
-        raise InvalidArgument("to select by extrapolation, give `extrapolation`: data outside the range")
-    rule = find_rule(select)
+    rule = find_rule(select, outside=extrapolation is not None)
     table, names = read_table(X, y, sample_weight, variables)
     if table.weight is not None:
         table = table.take(np.flatnonzero(table.weight))
@@ -189,7 +186,7 @@ def discover(
     columns = screen(table.X, table.y, MOST)
     features = Features.of(table.X, table.y, logarithms="pow" in names_of, degree=degree, columns=columns)
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
-    outside = None if extrapolation is None else _outside(extrapolation, X, table, names)
+    outside = read_outside(extrapolation, X, table.y.shape[1], names)
     deadline, last, end = _deadlines(began, seconds, table.rows)
     # Formulas are read and compared on so many rows that more would tell nothing new.
     shown = split_rows(training, 1 - READ_ROWS / training.rows, READ_ROWS + 1, seed)[0]
@@ -276,21 +273,6 @@ def _run(
             if journal is not None and not deadline():
                 journal.record(outcome)
         yield outcome
-
-
-def _outside(extrapolation: tuple[Any, Any], X: Any, table: Table, names: Sequence[str]) -> Table:
-    """The data outside the training range, with the columns and targets that those inside have."""
-    far = extrapolation[0]
-    if hasattr(far, "columns") and hasattr(X, "columns") and list(far.columns) != list(X.columns):
-        raise InvalidArgument(
-            f"`extrapolation` has the columns {list(far.columns)}, `X` has {list(X.columns)}; give the same"
-        )
-    outside = read_table(*extrapolation, None, names)[0]
-    if outside.y.shape[1] != table.y.shape[1]:
-        raise InvalidArgument(
-            f"`extrapolation` has {counted(outside.y.shape[1], 'target')}, `y` has {table.y.shape[1]}"
-        )
-    return outside
 
 
 def _one(task: Round, scene: Scene, deadline: Deadline) -> Outcome:

@@ -198,8 +198,11 @@ def choose(rule: Rule, front: Sequence[Candidate]) -> Candidate:
     return best
 
 
-def find_rule(rule: str | Rule) -> Rule:
-    """The selection rule of that name, or the rule itself."""
+def find_rule(rule: str | Rule, *, outside: bool = True) -> Rule:
+    """The selection rule of that name, or the rule itself; `outside` says whether there are data outside the
+    training range to choose by."""
+    if rule == "extrapolation" and not outside:
+        raise InvalidArgument("to select by extrapolation, give `extrapolation`: data outside the range")
     if callable(rule):
         return rule
     if rule not in RULES:

@@ -76,6 +76,25 @@ def read_table(
     return Table(inputs, targets, weight), names
 
 
+def read_outside(
+    extrapolation: tuple[Any, Any] | None, X: Any, targets: int, names: Sequence[str] | None = None
+) -> Table | None:
+    """Data `(X, y)` outside the training range, which must have the columns of `X` and so many targets."""
+    if extrapolation is None:
+        return None
+    far = extrapolation[0]
+    if hasattr(far, "columns") and hasattr(X, "columns") and list(far.columns) != list(X.columns):
+        raise InvalidArgument(
+            f"`extrapolation` has the columns {list(far.columns)}, `X` has {list(X.columns)}; give the same"
+        )
+    table, _ = read_table(*extrapolation, None, names)
+    if table.y.shape[1] != targets:
+        raise InvalidArgument(
+            f"`extrapolation` has {counted(table.y.shape[1], 'target')}, `y` has {targets}; give as many"
+        )
+    return table
+
+
 def _matrix(name: str, values: Any) -> np.ndarray:
     matrix = numbers_of(values, f"`{name}`")
     if matrix.ndim == 1:

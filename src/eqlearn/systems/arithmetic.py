@@ -108,7 +108,7 @@ class PairLoss(nn.Module):
     With `huber`, errors larger than that count by their size, not their square, so that a few digits nobody
     can read do not pull at all the others.
 
-    Each step encodes `images` images once and makes `pairs` pairs among them, which costs no more than one
+    Each step encodes `batch` images once and makes `pairs` pairs among them, which costs no more than one
     pair per image would; with `disjoint`, each image is in one pair only, as in the paper. Pairs whose result
     is not `below` the bound are thrown away, so that training never sees them. With `warp`, each image is
     warped anew whenever it is drawn. Errors are in units of a ninth of the half range, those of the sum, so
