@@ -35,6 +35,11 @@ class ConstantFit:
         pairs = zip(self.values, self.standard_errors, strict=True)
         return tuple(Constant(float(value), float(error)) for value, error in pairs)
 
+    @property
+    def loose(self) -> list[int]:
+        """Which of them have no value of their own, since others can make up for them."""
+        return np.flatnonzero(np.isinf(self.standard_errors)).tolist()
+
 
 class Parametric:
     """A formula as a function of its fitted constants as well as its variables, with exact slopes."""

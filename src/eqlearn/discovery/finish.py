@@ -105,15 +105,16 @@ class Finisher:
 
     def refit(self, candidate: Candidate, table: Table, stop: Callable[[], bool] = never) -> Candidate:
         """The candidate with its constants fitted to all rows, as far as they come until `stop()`, and its
-        lengths in which to tell them all; its held-out error stays what it was."""
+        lengths in which to tell them all; its held-out error stays what it was. Constants that all rows
+        leave loose stay too."""
         equations, constants = [], []
         for k, equation in enumerate(candidate.equations):
             formula = Parametric(equation)
             fit = formula.fit(table.X, table.y[:, k], table.weight, stop=stop)
             if not math.isfinite(fit.error):
                 return replace(candidate, description_length=math.inf, prediction_length=math.inf)
-            constants.append(fit.constants)
-            equations.append(formula.with_constants(list(fit.values)))
+            constants.append(candidate.constants[k] if fit.loose else fit.constants)
+            equations.append(equation if fit.loose else formula.with_constants(list(fit.values)))
         return replace(
             candidate,
             equations=tuple(equations),
@@ -159,10 +160,9 @@ class Finisher:
             fit = formula.fit(table.X, table.y, table.weight, stop=self.stop)
             if not math.isfinite(fit.error):
                 return None
-            loose = np.flatnonzero(np.isinf(fit.standard_errors))
-            if not len(loose):
+            if not fit.loose:
                 break
-            equation = _collapse(formula, fit, loose)
+            equation = _collapse(formula, fit)
         else:
             return None
         if not snap:
@@ -172,14 +172,14 @@ class Finisher:
         final = formula.with_constants(snapped).simplified()
         again = Parametric(final)
         refit = again.fit(table.X, table.y, table.weight, stop=self.stop)
-        if refit.error > max(fit.error, EXACT_ERROR * unit) * 1.001:
+        if refit.loose or refit.error > max(fit.error, EXACT_ERROR * unit) * 1.001:
             return None
         return again.with_constants(list(refit.values)), refit.constants
 
 
-def _collapse(formula: Parametric, fit: ConstantFit, loose: np.ndarray) -> Equation:
+def _collapse(formula: Parametric, fit: ConstantFit) -> Equation:
     """Fixes one constant that others can make up for at the simplest value near it."""
-    index = int(loose[0])
+    index = fit.loose[0]
     value = float(fit.values[index])
     simple = snap_constant(value, 0.5 * abs(value)) or sp.Integer(1)
     numbers: list[sp.Expr | float] = [float(v) for v in fit.values]

@@ -150,7 +150,9 @@ def grown_start(
     layers, places = [], []
     for depth, fresh in enumerate(extra.layers):
         mine = [(old.layers[depth][j], j) for j in kept[depth]]
-        mixed: list[tuple[Primitive, int | None]] = [*mine, *((p, None) for p in fresh[1:])]
+        new = list(fresh)
+        new.remove(vocabulary.identity)  # a fresh network needs one; the parent has what it needs
+        mixed: list[tuple[Primitive, int | None]] = [*mine, *((p, None) for p in new)]
         mixed.sort(key=lambda pair: (pair[0].arity, pair[0].name))
         layers.append(tuple(p for p, _ in mixed))
         places.append([j for _, j in mixed])

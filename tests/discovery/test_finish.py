@@ -1,0 +1,59 @@
+"""From a fit to a candidate: constants that have a value of their own, and errors on the data at hand."""
+
+import numpy as np
+import pytest
+
+from eqlearn import Equation
+from eqlearn.discovery.constants import Parametric
+from eqlearn.discovery.features import Features
+from eqlearn.discovery.finish import Finisher
+from eqlearn.discovery.table import Table
+
+X = np.linspace(0.5, 3.0, 40)[:, None]
+NOISE = 0.05 * np.random.default_rng(0).normal(size=40)
+
+
+def measured(formula, y):
+    """A finisher for this target, and the formula as its candidate, constants as they are."""
+    table = Table(X, y[:, None])
+    finisher = Finisher(Features.of(table.X, table.y, logarithms=False, degree=1), ("x",), table)
+    equation = Equation.parse(formula, ["x"])
+    fit = Parametric(equation).fit(X, y, steps=0)
+    return finisher, finisher.measure([equation], [fit.constants])
+
+
+def test_the_errors_are_those_of_the_equation_relative_to_the_spread():
+    y = 2 * X[:, 0] + NOISE
+    _, candidate = measured("2*x", y)
+
+    assert candidate.training_error == pytest.approx(np.sqrt(np.mean(NOISE**2)) / y.std(), rel=1e-9)
+    assert not candidate.exact
+
+
+def test_all_rows_serve_to_fit_the_constants():
+    finisher, candidate = measured("1.5*x + 0.1", 2 * X[:, 0] + NOISE)
+
+    fitted = finisher.refit(candidate, finisher.training)
+
+    assert [c.value for c in fitted.constants[0]] == pytest.approx([2.0, 0.0], abs=0.05)
+    assert all(c.standard_error > 0 for c in fitted.constants[0])
+
+
+def test_constants_that_can_make_up_for_each_other_are_left_alone():
+    finisher, candidate = measured("exp(1.0986e9/(x + 1.0e9))*x", 3 * X[:, 0] + NOISE)
+    assert Parametric(candidate.equation).fit(X, finisher.training.y[:, 0]).loose == [0, 1]
+
+    fitted = finisher.refit(candidate, finisher.training)
+
+    assert fitted.equation == candidate.equation
+    assert fitted.constants == candidate.constants
+
+
+def test_the_mean_is_what_is_left_when_all_else_fails():
+    y = 2 * X[:, 0] + NOISE
+    finisher, _ = measured("x", y)
+
+    mean = finisher.constant()
+
+    assert mean.equation.constants == pytest.approx([y.mean()])
+    assert mean.training_error == pytest.approx(1.0)
