@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+import torch
 
-from eqlearn import Equation
+from eqlearn import EQL, Equation
 from eqlearn.discovery.constants import Parametric
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.finish import Finisher
@@ -57,3 +58,17 @@ def test_the_mean_is_what_is_left_when_all_else_fails():
 
     assert mean.equation.constants == pytest.approx([y.mean()])
     assert mean.training_error == pytest.approx(1.0)
+
+
+def test_bars_around_what_has_one_sign_on_the_data_are_left_out():
+    table = Table(X, (-3 * X[:, 0])[:, None])
+    finisher = Finisher(Features.of(table.X, table.y, logarithms=False, degree=1), ("x",), table)
+    net = EQL(1, 1, primitives="abs", hidden_layers=1, seed=0).double().eval()
+    with torch.no_grad():
+        net.hidden[0].linear.raw.copy_(torch.tensor([[-2.0]]))
+        net.readout.raw.copy_(torch.tensor([[-1.5]]))
+
+    (equation,) = finisher.read(net)
+
+    assert "abs" not in str(equation)
+    assert equation(X) == pytest.approx(-3 * X[:, 0] / X.max())

@@ -22,6 +22,8 @@ TENSORS = SimpleNamespace(
     sin=torch.sin,
     cos=torch.cos,
     tan=torch.tan,
+    asin=torch.asin,
+    atan=torch.atan,
     exp=torch.exp,
     log=torch.log,
     sqrt=torch.sqrt,
@@ -35,6 +37,8 @@ SYMBOLS = SimpleNamespace(
     sin=sp.sin,
     cos=sp.cos,
     tan=sp.tan,
+    asin=sp.asin,
+    atan=sp.atan,
     exp=sp.exp,
     log=sp.log,
     sqrt=sp.sqrt,
@@ -125,6 +129,10 @@ def _away_from_zero(g: Tensor) -> Tensor:
     return torch.where(g < 0, g.clamp(max=-1e-3), g.clamp(min=1e-3))
 
 
+def _inside_one(g: Tensor) -> Tensor:
+    return g.clamp(min=-1 + 1e-6, max=1 - 1e-6)
+
+
 # exp(80) is the largest round power whose square root, product with 1e4 and slope are finite in float32.
 def _bounded(g: Tensor) -> Tensor:
     return g.clamp(max=80.0)
@@ -135,8 +143,9 @@ def _power_domain(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
 
 
 # Where the mathematics is undefined or overflows, training sees instead: the exponential of at most 80, log
-# and sqrt of |g| (at least 1e-6), a divisor at least 1e-3 away from zero, |a| (at least 1e-4) to a power
-# between -6 and 6. Outside training the formula holds as it stands: log(-1) is NaN, 1/0 is infinite.
+# and sqrt of |g| (at least 1e-6), the arcsine of what is inside ±1, a divisor at least 1e-3 away from zero,
+# |a| (at least 1e-4) to a power between -6 and 6. Outside training the formula holds as it stands: log(-1) is
+# NaN, 1/0 is infinite.
 PRIMITIVES: dict[str, Primitive] = {
     p.name: p
     for p in (
@@ -156,6 +165,9 @@ PRIMITIVES: dict[str, Primitive] = {
         # What a scientist expects beside them.
         Primitive("sin1", 1, lambda m, g: m.sin(g), complexity=2),
         Primitive("cos", 1, lambda m, g: m.cos(g), complexity=2),
+        Primitive("tan", 1, lambda m, g: m.tan(g), complexity=2),
+        Primitive("asin", 1, lambda m, g: m.asin(g), lambda g: (_inside_one(g),), complexity=2),
+        Primitive("atan", 1, lambda m, g: m.atan(g), complexity=2),
         Primitive("tanh", 1, lambda m, g: m.tanh(g), complexity=2),
         Primitive("logistic", 1, lambda m, g: m.sigmoid(g), complexity=3),
         Primitive("log", 1, lambda m, g: m.log(g), lambda g: (_magnitude(g),), (0,), complexity=2),

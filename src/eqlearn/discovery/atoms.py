@@ -70,27 +70,46 @@ def quadratics_of(features: Features, x: Tensor) -> list[Argument]:
     return out
 
 
-def monomials_of(features: Features, x: Tensor, exponential: Primitive | None) -> list[Argument]:
-    """Products and quotients of columns that are positive: the exponential of a sum of their logarithms."""
+def powers_of(features: Features, x: Tensor) -> list[Argument]:
+    """Third and fourth powers of columns."""
+    out = []
+    for place in features.polynomials(4)[len(features.scales) :]:
+        first, *others = features.factors(place)
+        if len(others) > 1 and set(others) == {first}:
+            size = features.size(place)
+            key = f"x{first}^{1 + len(others)}"
+            out.append(Argument(x[place] * size, Sum(((place, size),)), key, 2, 3))
+    return out
+
+
+def monomials_of(
+    features: Features,
+    x: Tensor,
+    exponential: Primitive | None,
+    power: float = 1.0,
+    widest: int | None = None,
+) -> list[Argument]:
+    """Products and quotients of columns that are positive, at most `widest` of them, each to the `power` or
+    its inverse: the exponential of a sum of their logarithms."""
     logs = features.logarithms
     if exponential is None or not logs:
         return []
     out: list[Argument] = []
-    for count in range(1, len(logs) + 1):
+    for count in range(1, min(len(logs), widest or len(logs)) + 1):
         group = list(combinations(range(len(logs)), count))
         if len(out) + len(group) * 2**count > MOST_MONOMIALS:
             break
         for chosen in group:
-            for powers in product((1, -1), repeat=count):
-                if all(p > 0 for p in powers) and count < 3:
+            for powers in product((power, -power), repeat=count):
+                if all(p == 1 for p in powers) and count < 3:
                     continue  # columns and quadratics hold those
                 places = [features.logarithm_inputs[k] for k in chosen]
                 size = sum(
                     p * math.log(features.scales[logs[k]]) for p, k in zip(powers, chosen, strict=True)
                 )
-                term = Sum(tuple(zip(places, map(float, powers), strict=True)), (), size)
+                term = Sum(tuple(zip(places, powers, strict=True)), (), size)
                 unit = Unit(exponential, (term,))
-                key = "".join(f"x{logs[k]}^{p}" for p, k in zip(powers, chosen, strict=True))
+                key = "".join(f"x{logs[k]}^{p:g}" for p, k in zip(powers, chosen, strict=True))
                 out.append(Argument(unit.value(x), Sum.of(unit), key, 0, 1 + count))
     return out
 
@@ -183,11 +202,20 @@ def simple_arguments(features: Features, x: Tensor, vocabulary: Vocabulary, most
     out = [*columns, *quadratics, *pairs_of(columns, (1.0,))]
     out += monomials_of(features, x, vocabulary.named("exp"))
     few = len(columns) < 5
+    out += powers_of(features, x) if len(columns) < 3 else ()
     out += pairs_of([*columns, *quadratics], (1.0,)) if few else ()
     out += shifted_products_of(columns, vocabulary.named("mul")) if few else ()
     out += quotients_of([*columns, *quadratics], vocabulary.named("div")) if len(columns) < 4 else ()
     unique = {a.key: a for a in out}.values()
     return sorted(unique, key=lambda a: a.cost)[:most]
+
+
+def involved(term: Sum, features: Features) -> set[int]:
+    """The columns that a term depends on."""
+    places = {i for place, _ in term.inputs for i in features.factors(place)}
+    count = len(features.scales)
+    own = {i if i < count else features.logarithms[i - count] for i in places}
+    return own.union(*(involved(a, features) for unit, _ in term.units for a in unit.arguments))
 
 
 def quotients_of(arguments: Sequence[Argument], over: Primitive | None) -> Iterator[Argument]:

@@ -24,10 +24,12 @@ from eqlearn.discovery.least_squares import (
     take,
 )
 from eqlearn.discovery.linear import EXACT_SHARE, allowed_banks, linear_sketches
+from eqlearn.discovery.modulated import modulated_sketches
 from eqlearn.discovery.population import Population
 from eqlearn.discovery.products import product_sketches
 from eqlearn.discovery.rational import rational_sketches
 from eqlearn.discovery.reduction import reduced, reduced_scene, restored
+from eqlearn.discovery.scanned import scanned_sketches
 from eqlearn.discovery.scene import Scene, Sketch
 from eqlearn.discovery.sketch import layout
 from eqlearn.discovery.starts import Start, grown_start, linear_start, random_start
@@ -47,9 +49,11 @@ class Round:
     """What a round is to do; equal rounds give equal results, wherever they run.
 
     `kind` is "linear" (in one bank of inputs), "rational" (quotients of polynomials), "sums" or "products"
-    (of functions out of a dictionary), each plain or inverted; "reduced" (all of these, in fewer variables);
-    "banks" (sums of many inputs, by elimination); or "networks", drawn at a `level`. A round that is `quick`
-    gives what fits exactly, or else what is small: to eliminate the rest takes longer than to find it.
+    (of functions out of a dictionary), each plain or inverted; "scanned" (a multiple of a logarithm, or an
+    exponential with an offset); "modulated" (a polynomial, and functions times powers); "reduced" (all of
+    these, in fewer variables); "banks" (sums of many inputs, by elimination); or "networks", drawn at a
+    `level`. A round that is `quick` gives what fits exactly, or else what is small: to eliminate the rest
+    takes longer than to find it.
     """
 
     number: int
@@ -181,7 +185,7 @@ def _reduced_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterato
         return
     smaller = reduced_scene(state, scene, 2**scene.hidden_layers if scene.features.products else 1)
     for name, sketches in DIRECT.items():
-        if name in ("products", "sums") and len(state.columns) > FEW:
+        if name in ("products", "modulated", "sums") and len(state.columns) > FEW:
             continue
         for sketch in sketches(smaller, stop):
             whole = restored(sketch, state, smaller, scene)
@@ -196,7 +200,9 @@ def _reduced_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterato
 DIRECT = {
     "linear": linear_sketches,
     "rational": rational_sketches,
+    "scanned": scanned_sketches,
     "products": product_sketches,
+    "modulated": modulated_sketches,
     "sums": sum_sketches,
 }
 SKETCHED = {**DIRECT, "reduced": _reduced_sketches}

@@ -44,7 +44,7 @@ class Features:
         outputs = tuple(_unit(target) for target in y.reshape(len(y), -1).T)
         positive = tuple(int(i) for i in np.flatnonzero(X.min(axis=0) > 0)) if logarithms else ()
         terms: list[tuple[int, ...]] = []
-        for factors in range(2, min(degree, 6 if X.shape[1] == 1 else 4) + 1):
+        for factors in range(2, min(degree, 8 if X.shape[1] == 1 else 4) + 1):
             new = list(combinations_with_replacement(range(X.shape[1]), factors))
             if X.shape[1] + len(terms) + len(new) > MOST:
                 break

@@ -55,7 +55,20 @@ class Finisher:
         """The network's equations in the user's variables."""
         symbols = [real_symbol(name) for name in self.variables]
         column = network.symbolic(self.features.symbolic(symbols))
-        return tuple(Equation(expression, self.variables).simplified() for expression in column)
+        plain = (Equation(expression, self.variables).simplified() for expression in column)
+        return tuple(self._without_idle_bars(equation) for equation in plain)
+
+    def _without_idle_bars(self, equation: Equation) -> Equation:
+        """|g| as g or -g, where g has one sign on all the data."""
+        signs: dict[sp.Expr, sp.Expr] = {}
+        for bars in equation.expr.atoms(sp.Abs):
+            inner = bars.args[0]
+            values = Equation(inner, self.variables)(self.training.X)
+            if (values >= 0).all() or (values <= 0).all():
+                signs[bars] = inner if (values >= 0).all() else -inner
+        if not signs:
+            return equation
+        return Equation(equation.expr.xreplace(signs), self.variables).simplified()
 
     def candidate(self, fit: Fit, number: int, snap: bool = True) -> Candidate | None:
         """The candidate that a fit stands for; none if its formula is not finite on the data, or if its

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,12 +18,12 @@ from eqlearn.discovery.population import Population
 class Inversion:
     """A last layer of one unit, undone on the target: fitting `target` fits `unit` of the network's output.
 
-    The true target is `sign` times the unit's value.
+    The true target is `amplitude` times the unit's value.
     """
 
     unit: Primitive
     target: Tensor
-    sign: float = 1.0
+    amplitude: float = 1.0
     scale: float = 1.0  # the target's spread: what is fitted is the target in units of it
 
     def outer(self, fit: Fit) -> tuple[Population, Tensor]:
@@ -33,7 +34,7 @@ class Inversion:
         extra = deeper.shapes()[-1][1]
         # The old read-out feeds the unit; the new one reads only the unit.
         last = torch.zeros(1, extra, dtype=torch.float64)
-        last[0, 0] = self.sign
+        last[0, 0] = self.amplitude
         masks = [*(w != 0 for w in inner), last != 0]
         population = Population([deeper], [masks])
         values = torch.cat([w[m] for w, m in zip([*inner, last], masks, strict=True)])
@@ -52,21 +53,32 @@ _INVERSES: dict[str, tuple[Callable[[Tensor], bool], Callable[[Tensor], Tensor]]
     "log": (lambda y: bool((y.abs() < 30).all()), torch.exp),
     "sigmoid": (lambda y: bool(((y > 1e-9) & (y < 1 - 1e-9)).all()), lambda y: _logit(y) / 20),
     "tanh": (lambda y: bool((y.abs() < 1 - 1e-9).all()), torch.atanh),
+    "asin": (lambda y: bool((y.abs() <= math.pi / 2).all()), torch.sin),
+    "atan": (lambda y: bool((y.abs() < 1.57).all()), torch.tan),
 }
+# A factor in front of these is as good as one inside; the others are tried as they are in the user's units.
+SCALE_FREE = ("exp", "inv", "sqrt", "square")
 
 
-def inversions(primitives: Sequence[Primitive], y: Tensor) -> list[Inversion]:
-    """The inversions that the signs of a single target allow, the most common in nature first."""
+def inversions(primitives: Sequence[Primitive], y: Tensor, unit: float = 1.0) -> list[Inversion]:
+    """The inversions that the signs of a single target allow, the most common in nature first; one of `y` is
+    `unit` in the user's units."""
     if y.shape[0] != 1 or bool((y == y[0, 0]).all()):
         return []
     sign = -1.0 if bool((y <= 0).all()) else 1.0
     found = []
     units = {p.name: p for p in primitives}
-    for name, (allowed, inverse) in _INVERSES.items():
-        if name not in units:
-            continue
-        unit = units[name]
-        if allowed(sign * y):
-            target = inverse(sign * y)
-            found.append(Inversion(unit, target, sign, float(target.std()) or 1.0))
+    for name in _INVERSES:
+        if name in units:
+            inversion = inverted(units[name], y, sign if name in SCALE_FREE else sign / unit)
+            found += [inversion] if inversion is not None else []
     return found
+
+
+def inverted(unit: Primitive, y: Tensor, amplitude: float) -> Inversion | None:
+    """The inversion of `amplitude` times a unit, where the values allow it."""
+    allowed, inverse = _INVERSES[unit.name]
+    if not allowed(y / amplitude):
+        return None
+    target = inverse(y / amplitude)
+    return Inversion(unit, target, amplitude, float(target.std()) or 1.0)

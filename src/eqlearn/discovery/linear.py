@@ -35,7 +35,7 @@ def linear_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterator[
         for bank in allowed_banks(scene, int(inversion is not None)):
             if stop():
                 return
-            exact, readout = _solved(scene, bank, y)
+            exact, readout = solved(scene, bank, y)
             if readout is not None and (exact or (inversion is None and len(bank) == columns)):
                 found = found or exact
                 yield Sketch(inversion, readout)
@@ -52,7 +52,7 @@ def _twice_inverted(scene: Scene, stop: Callable[[], bool]) -> Iterator[Sketch]:
         for bank in banks:
             if stop():
                 return
-            exact, g = _solved(scene, bank, y.sign() * y.abs() ** (1 / 3))
+            exact, g = solved(scene, bank, y.sign() * y.abs() ** (1 / 3))
             if exact and g is not None:
                 squared = Sum.of(Unit(square, (g,)))
                 yield Sketch(None, Sum.of(Unit(times, (g, squared))))
@@ -61,21 +61,26 @@ def _twice_inverted(scene: Scene, stop: Callable[[], bool]) -> Iterator[Sketch]:
             if (first.unit.name, second.unit.name) in UNDONE or stop():
                 continue
             for bank in banks:
-                exact, g = _solved(scene, bank, second.target[0])
+                exact, g = solved(scene, bank, second.target[0])
                 if exact and g is not None:
-                    inner = Sum(units=((Unit(second.unit, (g,)), second.sign / first.scale),))
+                    inner = Sum(units=((Unit(second.unit, (g,)), second.amplitude / first.scale),))
                     yield Sketch(first, inner)
 
 
 def allowed_banks(scene: Scene, above: int) -> list[list[int]]:
-    """The banks that the depth allows below so many layers, each once, the smallest first."""
+    """The banks that the depth allows below so many layers, each once."""
     allowed = [b for b in BANKS if scene.features.layers(b) + above <= scene.hidden_layers]
     return [list(bank) for bank in sorted({tuple(scene.features.bank(b)) for b in allowed})]
 
 
-def _solved(scene: Scene, bank: list[int], y: Tensor) -> tuple[bool, Sum | None]:
-    """Whether a bank explains a target to rounding, and how; nothing if the rows are too few to tell."""
+def solved(
+    scene: Scene, bank: list[int], y: Tensor, relevance: Tensor | None = None
+) -> tuple[bool, Sum | None]:
+    """Whether a bank explains a target to rounding, and how; nothing if the rows are too few to tell. Rows
+    count by their weight, and by their `relevance`."""
     x, weight = scene.problem.x, scene.problem.weight
+    if relevance is not None:
+        weight = relevance if weight is None else weight * relevance
     if len(bank) + 1 > 0.75 * len(y) or not bool(torch.isfinite(y).all()):
         return False, None
     columns = torch.cat([x[bank], torch.ones(1, len(y), dtype=x.dtype)])

@@ -14,7 +14,7 @@ from eqlearn.errors import InvalidArgument, UnknownName
 # Multiplications that one step of a round may take.
 STEP = 2e8
 # The rounds before networks are drawn: first for an exact law, the cheapest first; then for any law.
-EXACT_FIRST = ("linear", "rational", "products", "reduced", "sums")
+EXACT_FIRST = ("linear", "rational", "scanned", "products", "reduced", "modulated", "sums")
 SKETCHES = (*EXACT_FIRST, "banks")
 
 

@@ -89,7 +89,9 @@ def product_factors(scene: Scene, stop: Callable[[], bool] = never) -> list[Atom
     factors += functions
     sums += monomials_of(features, x, scene.vocabulary.named("exp"))
     factors += until(stop, roots_of(sums, logarithms))
-    factors += until(stop, (_moved(atom, step) for atom in functions for step in (1.0, -1.0)))
+    # tanh ± 1 is nothing but an exponential with 1 added, upside down; near its limits it has no digits.
+    movable = [atom for atom in functions if not atom.key.startswith("tanh(")]
+    factors += until(stop, (_moved(atom, step) for atom in movable for step in (1.0, -1.0)))
     shallow = (f for f in factors if f.depth < scene.hidden_layers)
     return simplest([f for f in until(stop, shallow) if bool((f.value != 0).all())])
 
@@ -175,25 +177,27 @@ def _product(
 
 
 def _quotient(scene: Scene, above: list[Sum], below: list[Sum]) -> Sum | None:
+    """All terms in one product, the shallowest joined first, so that it is no deeper than need be."""
     times, over, inverse = (scene.vocabulary.named(n) for n in ("mul", "div", "inv"))
-    if times is None:
+    if times is None or not (above or below):
         return None
-
-    def multiplied(terms: list[Sum]) -> Sum:
-        terms = sorted(terms, key=lambda t: t.level)
-        while len(terms) > 1:
-            first, second, *rest = terms
-            terms = sorted([*rest, Sum.of(Unit(times, (first, second)))], key=lambda t: t.level)
-        return terms[0]
-
-    if not below:
-        return multiplied(above) if above else None
-    if above and over is not None:
-        return Sum.of(Unit(over, (multiplied(above), multiplied(below))))
-    if inverse is not None:
-        upside_down = Sum.of(Unit(inverse, (multiplied(below),)))
-        return multiplied([*above, upside_down])
-    return None
+    if below and over is None:
+        if inverse is None:
+            return None
+        above, below = [*above, *(Sum.of(Unit(inverse, (term,))) for term in below)], []
+    terms = [(term, True) for term in above] + [(term, False) for term in below]
+    while len(terms) > 1:
+        terms.sort(key=lambda pair: _depth(pair[0], scene.features))
+        (first, up), (second, also_up), *rest = terms
+        if up == also_up or over is None:
+            joined = Unit(times, (first, second))
+        else:
+            joined = Unit(over, (first, second) if up else (second, first))
+        terms = [(Sum.of(joined), up or also_up), *rest]
+    term, up = terms[0]
+    if up:
+        return term
+    return None if inverse is None else Sum.of(Unit(inverse, (term,)))
 
 
 def _depth(term: Sum, features: Features) -> int:

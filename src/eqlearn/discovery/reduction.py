@@ -82,9 +82,9 @@ def reduced_scene(state: Reduction, scene: Scene, degree: int) -> Scene:
     features = Features.of(X, state.target.numpy(), logarithms=bool(scene.features.logarithms), degree=degree)
     y = state.target[None] / features.outputs[0]
     problem = LeastSquares(features.tensor(X), y, scene.problem.weight)
-    return replace(
-        scene, problem=problem, features=features, inversions=tuple(inversions(scene.vocabulary.unary, y))
-    )
+    unit = features.outputs[0] * scene.features.outputs[0]
+    inverted = tuple(inversions(scene.vocabulary.unary, y, unit))
+    return replace(scene, problem=problem, features=features, inversions=inverted)
 
 
 def restored(sketch: Sketch, state: Reduction, smaller: Scene, scene: Scene) -> Sketch | None:
@@ -96,7 +96,7 @@ def restored(sketch: Sketch, state: Reduction, smaller: Scene, scene: Scene) -> 
         return None
     if sketch.inversion is not None:
         unit = Unit(sketch.inversion.unit, (term * sketch.inversion.scale,))
-        term = Sum(units=((unit, sketch.inversion.sign),))
+        term = Sum(units=((unit, sketch.inversion.amplitude),))
     term = term * features.outputs[0]
     if state.divided:
         exponential, times = find("exp"), find("mul")

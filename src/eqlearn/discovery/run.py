@@ -198,7 +198,7 @@ def discover(
     problem = LeastSquares(features.tensor(seen.X), torch.as_tensor((seen.y / features.units).T), weight)
     scene = Scene(
         problem, features, vocabulary, Waves.of(problem.x[: len(features.columns)].numpy()),
-        tuple(inversions(vocabulary.unary, problem.y)),
+        tuple(inversions(vocabulary.unary, problem.y, features.outputs[0])),
         settings.half if penalty == "half" else settings.l0, hidden_layers, settings.finalists,
     )  # fmt: skip
     menu = Menu(

@@ -18,6 +18,7 @@ from eqlearn.discovery.atoms import (
     functions_of,
     monomials_of,
     pairs_of,
+    powers_of,
     quadratics_of,
     roots_of,
     simple_arguments,
@@ -61,7 +62,8 @@ def sum_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[Sketch]
         for bank in _banks(scene, inversion):
             if stop():
                 break
-            found += _sums(scene, inversion, bank, mine, values[usable], stop)
+            terms = 4 if inversion is None else 2
+            found += matched_sums(scene, inversion, bank, mine, values[usable], terms, stop)
     return best_sketches(found, dict(zip(scene.targets, given.targets, strict=True)))
 
 
@@ -83,6 +85,7 @@ def sum_atoms(scene: Scene, stop: Callable[[], bool] = never) -> list[Atom]:
     atoms += until(stop, functions_of(arguments, unary, fine=len(arguments) < 60))
     sums = pairs_of([constant_one(x), *columns, *quadratics], RATIOS if len(columns) < 4 else (1.0,))
     atoms += until(stop, roots_of(sums, unary))
+    atoms += until(stop, roots_of(pairs_of([constant_one(x), *powers_of(features, x)], (1.0,)), unary))
     atoms += until(stop, _product_atoms(scene, columns, quadratics))
     return simplest([a for a in atoms if a.depth <= scene.hidden_layers])
 
@@ -92,22 +95,23 @@ def _product_atoms(scene: Scene, columns: list[Argument], quadratics: list[Argum
     times = scene.vocabulary.named("mul")
     if times is None:
         return
-    near = [*columns, *quadratics, *pairs_of(columns, (1.0,))]
+    near = [*columns, *quadratics, *pairs_of(columns, (1.0,)), *powers_of(scene.features, scene.problem.x)]
     functions = functions_of(near[:MOST_ARGUMENTS], scene.vocabulary.unary, fine=False)
     if len(quadratics) < len(columns) * (len(columns) + 1) // 2:  # then the inputs do not hold them all
         for first, second in combinations([a.as_atom() for a in columns], 2):
-            yield _times(times, first, second)
+            yield times_of(times, first, second)
     kinds = simplest([a for a in functions if a.depth < scene.hidden_layers])
     polynomials = [a.as_atom() for a in [*columns, *quadratics]]
     for polynomial in polynomials:
         for function in kinds[: MOST_ATOMS // (3 * len(polynomials))]:
-            yield _times(times, polynomial, function)
+            yield times_of(times, polynomial, function)
     for i, first in enumerate(kinds[:MOST_FACTORS]):
         for second in kinds[i + 1 : MOST_FACTORS]:
-            yield _times(times, first, second)
+            yield times_of(times, first, second)
 
 
-def _times(times: Primitive, first: Atom, second: Atom) -> Atom:
+def times_of(times: Primitive, first: Atom, second: Atom) -> Atom:
+    """The product of two atoms."""
     unit = Unit(times, (first.term, second.term))
     return Atom(
         first.value * second.value, Sum.of(unit), f"{first.key}*{second.key}",
@@ -115,18 +119,19 @@ def _times(times: Primitive, first: Atom, second: Atom) -> Atom:
     )  # fmt: skip
 
 
-def _sums(
+def matched_sums(
     scene: Scene,
     inversion: Inversion | None,
     bank: list[int],
     atoms: list[Atom],
     values: Tensor,
+    terms: int,
     stop: Callable[[], bool],
 ) -> Iterator[Matched]:
+    """Sums of a bank and of up to so many atoms that come nearest to the target."""
     x, (target, _) = scene.problem.x, scene.seen(inversion)
     rows = len(target)
     base = torch.cat([torch.ones(1, rows, dtype=x.dtype), x[bank]])
-    terms = 4 if inversion is None else 2
     root = None if scene.problem.weight is None else scene.problem.weight.sqrt()
     weighted = (lambda t: t) if root is None else (lambda t: t * root)
     names = [a.key for a in atoms]
