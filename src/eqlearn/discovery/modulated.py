@@ -25,8 +25,8 @@ from eqlearn.discovery.sketch import Sum, Unit
 from eqlearn.discovery.starts import angular_frequency
 from eqlearn.discovery.sums import matched_sums, times_of
 
-# How many products of a function and powers are tried.
-MOST_MODULATED = 16_000
+# How many products of a function and powers are tried, and how many sums of them are fitted.
+MOST_MODULATED, FITTED = 16_000, 8
 
 
 def modulated_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[Sketch]:
@@ -45,15 +45,15 @@ def modulated_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[S
             break
         if len(bank) < 0.4 * scene.problem.rows:
             found += matched_sums(scene, None, bank, atoms, values, 2, stop)
-    return best_sketches(found, dict(zip(scene.targets, given.targets, strict=True)))
+    return best_sketches(found, dict(zip(scene.targets, given.targets, strict=True)))[:FITTED]
 
 
 def _atoms(scene: Scene) -> Iterator[Atom]:
     times, exponential = scene.vocabulary.named("mul"), scene.vocabulary.named("exp")
     x, features = scene.problem.x, scene.features
     columns, quadratics = columns_of(features, x), quadratics_of(features, x)
-    if times is None or len(columns) < 2:
-        return
+    if times is None or len(columns) < 3:
+        return  # of two columns, the dictionary of sums holds most of them
     powers = [*columns, *quadratics, *monomials_of(features, x, exponential)]
     powers += monomials_of(features, x, exponential, power=0.5, widest=2)
     mixed = [q for q in quadratics if len(involved(q.term, features)) == 2]
