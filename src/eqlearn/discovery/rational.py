@@ -15,6 +15,8 @@ from eqlearn.discovery.sketch import Sum, Unit
 # A singular value below this fraction of the largest is a relation that holds to rounding.
 NULL = 1e-11
 GAP = 1e-3
+# Of a higher degree, quotients come to rounding near any smooth function.
+HIGHEST = 6
 # Above this fraction of the target's variance a quotient is no start for anything.
 WORTHLESS = 0.1
 
@@ -35,7 +37,7 @@ def rational_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterato
         return
     weight = scene.problem.weight
     row_scale = None if weight is None else weight.sqrt()
-    banks = [scene.features.polynomials(d) for d in range(1, scene.features.degree + 1)]
+    banks = [scene.features.polynomials(d) for d in range(1, min(scene.features.degree, HIGHEST) + 1)]
     for inversion in scene.targets:
         if inversion is not None and inversion.unit.name == "inv":
             continue  # a quotient upside down is a quotient

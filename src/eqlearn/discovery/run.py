@@ -27,6 +27,7 @@ from eqlearn.discovery.inversion import inversions
 from eqlearn.discovery.journal import Journal
 from eqlearn.discovery.least_squares import LeastSquares
 from eqlearn.discovery.plan import EXACT_FIRST, SKETCHES, Menu
+from eqlearn.discovery.rational import HIGHEST
 from eqlearn.discovery.scene import Scene
 from eqlearn.discovery.screening import screen
 from eqlearn.discovery.select import Candidate, Rule, choose, find_rule
@@ -281,11 +282,15 @@ def _one(task: Round, scene: Scene, deadline: Deadline) -> Outcome:
         return explore(task, scene, deadline)
 
 
-def _brief(candidate: Candidate) -> bool:
-    """Whether nothing simpler need be looked for: a formula is short, or linear in its inputs, as round 0's
-    are; √(x²) for x is neither."""
-    roots = any(equation.expr.has(sp.Abs) for equation in candidate.equations)
-    return (candidate.complexity <= BRIEF or candidate.round == 0) and not roots
+def _brief(candidate: Candidate, settings: Settings) -> bool:
+    """Whether nothing simpler need be looked for: a formula is short, or a sum of inputs and of no high
+    powers, which come to rounding near any smooth function; √(x²) for x is neither."""
+    formulas = [equation.expr for equation in candidate.equations]
+    if any(formula.has(sp.Abs) for formula in formulas):
+        return False
+    powers = {p.exp for formula in formulas for p in formula.atoms(sp.Pow) if p.exp.is_Integer}
+    plain = settings.way(candidate.round) == "linear" and all(abs(power) <= HIGHEST for power in powers)
+    return candidate.complexity <= BRIEF or plain
 
 
 def _ended(
@@ -299,7 +304,7 @@ def _ended(
 ) -> str:
     """Why the search is over, or nothing."""
     # What comes next may say the same in fewer words, and costs little.
-    if archive.complete and (_brief(archive.best) or rounds >= len(EXACT_FIRST)):
+    if archive.complete and (_brief(archive.best, settings) or rounds >= len(EXACT_FIRST)):
         return "exact"
     if deadline():
         return "out of time"
