@@ -44,7 +44,7 @@ class Archive:
         self._unread: list[tuple[int, Fit]] = []
         self._leader = math.inf
         self._exact_rounds = 0
-        self._pace, self._has_read = 0.0, False  # seconds that a reading takes, by the last ones
+        self._pace = 0.0  # seconds that a reading takes, by the last ones
 
     def add(self, outcome: Outcome, deadline: Deadline) -> None:
         """Takes up a round's networks, and reads what has to be read at once."""
@@ -76,9 +76,8 @@ class Archive:
             self.failures["no formula could be read"] += 1
         else:
             self.candidates.append(candidate)
-        # The first reading also loads what reading needs.
-        self._pace = max(0.5 * self._pace, time.time() - began) if self._has_read else 0.0
-        self._has_read = True
+        # The first one is of a short formula, but loads what reading needs: as long as that of a long one.
+        self._pace = max(0.5 * self._pace, time.time() - began)
 
     def _in_time(self, deadline: Deadline) -> bool:
         """Whether there is time for another reading; each time that there is not, less is expected of it."""

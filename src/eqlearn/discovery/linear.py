@@ -69,8 +69,10 @@ def _twice_inverted(scene: Scene, stop: Callable[[], bool]) -> Iterator[Sketch]:
 
 def allowed_banks(scene: Scene, above: int) -> list[list[int]]:
     """The banks that the depth allows below so many layers, each once."""
-    allowed = [b for b in BANKS if scene.features.layers(b) + above <= scene.hidden_layers]
-    return [list(bank) for bank in sorted({tuple(scene.features.bank(b)) for b in allowed})]
+    features, depth = scene.features, scene.hidden_layers - above
+    banks = [features.bank(name) for name in BANKS if features.layers(name) <= depth]
+    banks += [features.polynomials(2**depth)] if depth >= 0 else []
+    return [list(bank) for bank in sorted(set(map(tuple, banks)))]
 
 
 def solved(

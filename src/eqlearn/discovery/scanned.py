@@ -4,6 +4,7 @@ sum by least squares. What is found is not exact, but near enough for a fit to g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 from torch import Tensor
 
@@ -20,6 +21,11 @@ GAPS = tuple(0.01 * 2**k for k in range(9))
 # So many rows tell which number is best; an error above this fraction of the variance is no beginning.
 ROWS = 200
 WORTH = 1e-2
+# Banks of more inputs take too long to solve so often.
+WIDEST = 40
+
+# An inversion, how much each row counts, and what is added to the unit.
+Option: TypeAlias = tuple[Inversion, Tensor, float]
 
 
 def scanned_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterator[Sketch]:
@@ -28,45 +34,48 @@ def scanned_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterator
         return
     some = scene.thinned(ROWS)
     for bank in allowed_banks(scene, 1):
-        for search in (_logarithm, _exponential):
-            if stop():
-                return
-            sketch = search(some, bank)
-            if sketch is not None:
-                yield sketch
+        if len(bank) <= WIDEST:
+            for options in (_logarithms(some), _exponentials(some)):
+                sketch = _nearest(some, bank, options, stop)
+                if sketch is not None:
+                    yield sketch
 
 
-def _logarithm(scene: Scene, bank: list[int]) -> Sketch | None:
-    """The nearest a·log(g)."""
+def _logarithms(scene: Scene) -> Iterator[Option]:
+    """a·log(g), for many a."""
     unit, y = scene.vocabulary.named("log"), scene.problem.y
     if unit is None:
-        return None
-    options = (inverted(unit, y, factor) for factor in FACTORS)
-    # A logarithm sees errors relative to its argument.
-    return _nearest(scene, bank, ((i, i.target[0] ** -2, 0.0) for i in options if i is not None))
+        return
+    for factor in FACTORS:
+        inversion = inverted(unit, y, factor)
+        if inversion is not None:
+            # A logarithm sees errors relative to its argument.
+            yield inversion, inversion.target[0] ** -2, 0.0
 
 
-def _exponential(scene: Scene, bank: list[int]) -> Sketch | None:
-    """The nearest c ± exp(g)."""
+def _exponentials(scene: Scene) -> Iterator[Option]:
+    """c + exp(g) and c - exp(g), for many c."""
     unit, y = scene.vocabulary.named("exp"), scene.problem.y
     if unit is None:
-        return None
+        return
     low, high = float(y.min()), float(y.max())
     ends = [(low - gap * (high - low), 1.0) for gap in GAPS]
     ends += [(high + gap * (high - low), -1.0) for gap in GAPS]
-    options = ((inverted(unit, y - offset, sign), offset) for offset, sign in ends)
-    # An error of g moves its exponential in proportion to it.
-    return _nearest(
-        scene, bank, ((i, (y - offset)[0].square(), offset) for i, offset in options if i is not None)
-    )
+    for offset, sign in ends:
+        inversion = inverted(unit, y - offset, sign)
+        if inversion is not None:
+            # An error of g moves its exponential in proportion to it.
+            yield inversion, (y - offset)[0].square(), offset
 
 
 def _nearest(
-    scene: Scene, bank: list[int], options: Iterator[tuple[Inversion, Tensor, float]]
+    scene: Scene, bank: list[int], options: Iterator[Option], stop: Callable[[], bool]
 ) -> Sketch | None:
     y = scene.problem.y[0]
     best, least = None, WORTH * float(y.var())
     for inversion, relevance, offset in options:
+        if stop():
+            return None
         _, g = solved(scene, bank, inversion.target[0], relevance)
         if g is None:
             continue
