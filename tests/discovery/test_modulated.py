@@ -10,6 +10,7 @@ LAWS = {
     "q*(E + B*v*sin(t))": lambda q, E, B, v, t: q * (E + B * v * np.sin(t)),
     "n*(1 + p*E*cos(t)/T)": lambda n, p, E, t, T: n * (1 + p * E * np.cos(t) / T),
     "a + b + 2*sqrt(a*b)*cos(d)": lambda a, b, d: a + b + 2 * np.sqrt(a * b) * np.cos(d),
+    "r - cos(t)/r": lambda r, t: r - np.cos(t) / r,
 }
 
 

@@ -11,7 +11,6 @@ from eqlearn.discovery.atoms import (
     Argument,
     Atom,
     columns_of,
-    constant_one,
     homogeneous,
     involved,
     monomials_of,
@@ -52,18 +51,19 @@ def _atoms(scene: Scene) -> Iterator[Atom]:
     times, exponential = scene.vocabulary.named("mul"), scene.vocabulary.named("exp")
     x, features = scene.problem.x, scene.features
     columns, quadratics = columns_of(features, x), quadratics_of(features, x)
-    if times is None or len(columns) < 3:
-        return  # of two columns, the dictionary of sums holds most of them
-    powers = [*columns, *quadratics, *monomials_of(features, x, exponential)]
+    if times is None:
+        return
+    powers = monomials_of(features, x, exponential)
     powers += monomials_of(features, x, exponential, power=0.5, widest=2)
+    if len(columns) > 2:  # of two, the dictionary of sums holds the others
+        powers = [*columns, *quadratics, *powers]
     mixed = [q for q in quadratics if len(involved(q.term, features)) == 2]
-    carriers = [(p.as_atom(), involved(p.term, features)) for p in [constant_one(x), *powers]]
-    for function in _functions(scene, [*columns, *mixed]):
+    carriers = [(p.as_atom(), involved(p.term, features)) for p in powers]
+    for function in _functions(scene, [*columns, *mixed]) if carriers else ():
         inside = involved(function.term, features)
+        yield function
         for carrier, outside in carriers:
-            if not outside:
-                yield function
-            elif not inside & outside and max(carrier.depth, function.depth) < scene.hidden_layers:
+            if not inside & outside and max(carrier.depth, function.depth) < scene.hidden_layers:
                 yield times_of(times, carrier, function)
 
 
