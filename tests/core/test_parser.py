@@ -5,7 +5,7 @@ import time
 
 import pytest
 import sympy as sp
-from hypothesis import given, reject, settings
+from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
 from eqlearn.core.expressions import FUNCTIONS, canonical, real_symbol
@@ -192,6 +192,8 @@ def grow(inner):
 
 @settings(max_examples=200, deadline=None)
 @given(st.recursive(leaves(), grow, max_leaves=8))
+@example(sp.Mul(sp.Float("5.7369974329515103e-316", 17), sp.exp(2), evaluate=False))
+@example(sp.Mul(sp.Float("1.2345678901234567e306", 17), sp.exp(real_symbol("x"))))
 def test_what_is_written_is_read_back_the_same(expr):
     try:
         expr = canonical(expr, NAMES)

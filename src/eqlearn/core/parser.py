@@ -226,7 +226,8 @@ def _number(text: str) -> Value:
         return Value(sp.Integer(int(text)), float(text))
     value = float(text)
     mantissa, _, exponent = text.lower().partition("e")
-    if math.isfinite(value) and (value or not re.search("[1-9]", mantissa)):
+    # What float64 can hardly hold, or not at all, keeps all its digits: it may stand beside an exponential.
+    if 2.0**-1000 <= value <= 2.0**1000 or not re.search("[1-9]", mantissa):
         return Value(fitted(value), value)
     if abs(int(exponent)) > MAX_EXPONENT:
         raise InvalidExpression(f"the number {text} has an exponent beyond {MAX_EXPONENT}")
