@@ -72,3 +72,32 @@ def test_bars_around_what_has_one_sign_on_the_data_are_left_out():
 
     assert "abs" not in str(equation)
     assert equation(X) == pytest.approx(-3 * X[:, 0] / X.max())
+
+
+def test_as_many_constants_as_rows_are_not_believed():
+    X, y = np.array([[1.0], [2.0]]), np.array([3.0, 5.0])
+
+    fit = Parametric(Equation.parse("1.5*x**2 + 2.5*x + 0.5", ("x",))).fit(X, y)
+
+    assert np.isinf(fit.standard_errors).all()
+
+
+def test_rows_left_out_say_nothing_where_each_of_them_is_needed():
+    X = np.arange(1.0, 8.0)[:, None]
+    table = Table(X, 1 / X)
+    finisher = Finisher(Features.of(X, table.y, logarithms=False, degree=1), ("x",), table)
+
+    one, three = (
+        finisher.measure([Equation.parse(text, ("x",))], [()]) for text in ("0.9/x", "0.9/(x - 0.1) + 0.3*x")
+    )
+
+    assert np.isfinite(one.prediction_length)
+    assert np.isnan(three.prediction_length)
+
+
+def test_what_overflows_is_infinitely_wrong_without_a_warning():
+    X = np.linspace(1, 2, 20)[:, None]
+    table, far = Table(X, np.exp(X)), Table(1e3 * X, X)
+    finisher = Finisher(Features.of(X, table.y, logarithms=False, degree=1), ("x",), table, extrapolation=far)
+
+    assert finisher.measure([Equation.parse("exp(x)", ("x",))], [()]).extrapolation_error == np.inf

@@ -47,6 +47,16 @@ def test_a_pole_among_the_data_is_believed_only_of_an_exact_quotient():
     assert rough is None
 
 
+def test_seven_spectral_lines_are_enough_for_a_quotient_of_squares():
+    n = np.arange(3.0, 10.0)
+    lines = np.round(364.6 * n**2 / (n**2 - 4), 3)
+
+    found = discover(n[:, None], lines, variables=["n"], restarts=8)
+
+    # Far beyond the lines, and not misled by a longer formula that is nearer to their last digit.
+    assert found.best.equation(np.array([[40.0]])) == pytest.approx(364.6 * 1600 / 1596, rel=1e-5)
+
+
 def test_too_few_rows_give_nothing():
     x = torch.linspace(-1, 1, 4, dtype=torch.float64)
 

@@ -181,6 +181,14 @@ def test_a_constant_target_gives_the_constant():
     assert float(found.best.equation.expr) == pytest.approx(2.5, rel=1e-12)
 
 
+def test_a_constant_target_gives_the_constant_without_sketches_too():
+    X = np.random.default_rng(0).uniform(-1, 1, (30, 1))
+
+    found = discover(X, np.full(30, 2.5), settings=Settings(sketches=()))
+
+    assert found.best.equation == Equation.parse("2.5", ("x",))
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 5])
 def test_a_handful_of_rows_gives_something_finite(rows):
     X, y = sample("x**2+y", ("x", "y"), rows=rows)

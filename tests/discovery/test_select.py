@@ -10,10 +10,12 @@ from eqlearn.discovery.select import (
     Candidate,
     best_description,
     best_extrapolation,
+    best_predictions,
     find_rule,
     most_accurate,
     pareto_front,
     simplest_within_one_error,
+    united,
 )
 from eqlearn.errors import UnknownName
 
@@ -76,6 +78,20 @@ def test_the_front_holds_no_candidate_that_a_simpler_one_matches():
 
     assert pareto_front([same, simple]) == (simple,)
     assert pareto_front([better, simple]) == (simple, better)
+
+
+def test_predictions_that_are_not_decisively_worse_than_the_best_are_among_the_best():
+    best, near = candidate(LONG, prediction=-20.0), candidate(SHORT, prediction=-20.0 + 0.9 * DECISIVE)
+    others = [candidate(SHORT, prediction=-20.0 + 1.1 * DECISIVE), candidate(SHORT)]
+
+    assert best_predictions([*others, near, best]) == [near, best]
+    assert best_predictions(others[1:]) == []
+
+
+def test_others_join_a_front_once():
+    simple, longer = candidate(SHORT, 0.1), candidate(LONG, 0.3)
+
+    assert united([simple], [candidate(SHORT, 0.2), longer]) == (simple, longer)
 
 
 def test_accuracy_is_that_on_rows_held_out():

@@ -12,7 +12,14 @@ from eqlearn.discovery.explore import Outcome
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.ladder import linear_ladder
 from eqlearn.discovery.least_squares import Fit
-from eqlearn.discovery.select import Candidate, pareto_front, shortest_description
+from eqlearn.discovery.select import (
+    Candidate,
+    best_description,
+    best_predictions,
+    pareto_front,
+    shortest_description,
+    united,
+)
 from eqlearn.errors import NotFinite
 
 # An exact formula of at most this many nodes is taken at once; a longer one is given another round.
@@ -57,7 +64,7 @@ class Archive:
                 self._read(outcome.number, fit)
             elif fit.exact(self.finisher.training.rows):
                 self._read(outcome.number, fit)
-            elif fit.weights <= READABLE:
+            elif fit.weights <= READABLE and fit.credible(self.finisher.training.rows):
                 self._unread.append((outcome.number, fit))
             self.fits.append(fit)
         self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
@@ -101,7 +108,8 @@ class Archive:
         return [f for f in ranked if f.kind == ranked[0].kind][:6] if ranked else ()
 
     def front(self, deadline: Deadline) -> tuple[Candidate, ...]:
-        """The Pareto front of everything found; exact searches need no more reading."""
+        """The Pareto front of everything found, and the equation to choose if it is not among them; exact
+        searches need no more reading."""
         if not self.best.exact:
             for number, fit in self._worth_reading():
                 if not self._in_time(deadline):
@@ -115,7 +123,11 @@ class Archive:
                     break
                 self._read(0, fit, snap=False)
         front = pareto_front(self.candidates)
-        return front if self.best.exact else self._on_all_rows(front, deadline)
+        if self.best.exact:
+            return front
+        # What foretells best may be longer than something that fits better.
+        fitted = self._on_all_rows(united(front, best_predictions(self.candidates)), deadline)
+        return united(pareto_front(fitted), [best_description(fitted)])
 
     def _on_all_rows(self, front: tuple[Candidate, ...], deadline: Deadline) -> tuple[Candidate, ...]:
         """The same candidates, fitted to the rows held out as well: few rows decide better than fewer."""
@@ -127,7 +139,7 @@ class Archive:
             if not self._in_time(deadline):
                 return front  # lengths compare only over the same rows
             fitted.append(self.finisher.refit(candidate, whole))
-        return pareto_front(fitted)
+        return tuple(fitted)
 
     def _worth_reading(self) -> list[tuple[int, Fit]]:
         """The best by score, and for each size the best fit."""

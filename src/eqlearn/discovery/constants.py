@@ -145,11 +145,12 @@ def _square(residual: np.ndarray) -> float:
 
 
 def _standard_errors(jacobian: np.ndarray, loss: float, rows: int) -> np.ndarray:
-    """From s²(JᵀJ)⁻¹; infinite for a constant that another can make up for."""
+    """From s²(JᵀJ)⁻¹; infinite for a constant that another can make up for, as for all of them where there
+    are fewer rows than constants."""
     count = jacobian.shape[1]
     with np.errstate(all="ignore"):
         scale = np.sqrt((jacobian**2).sum(axis=0))
-    if not count or not math.isfinite(loss) or not np.isfinite(scale).all():
+    if not 0 < count <= rows or not math.isfinite(loss) or not np.isfinite(scale).all():
         return np.full(count, math.inf)
     scale[scale == 0] = 1.0
     _, singular, vectors = np.linalg.svd(jacobian / scale, full_matrices=False)

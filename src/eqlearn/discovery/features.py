@@ -94,6 +94,12 @@ class Features:
         return [*range(columns), *(behind + i for i in terms)]
 
     @property
+    def squares(self) -> list[int]:
+        """The squares of the columns, as far as there are products of two."""
+        behind = len(self.scales) + len(self.logarithms)
+        return [behind + i for i, p in enumerate(self.products) if len(p) == 2 and p[0] == p[1]]
+
+    @property
     def degree(self) -> int:
         """Of how many columns the longest product is."""
         return max((len(p) for p in self.products if p[-1] < len(self.scales)), default=1)

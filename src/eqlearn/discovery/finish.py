@@ -29,6 +29,9 @@ from eqlearn.discovery.select import (
 )
 from eqlearn.discovery.table import Table
 
+# With fewer rows for each constant, a row left out hardly differs from one that was fitted.
+ROWS_PER_CONSTANT = 5
+
 
 @dataclass(frozen=True)
 class Finisher:
@@ -147,6 +150,8 @@ class Finisher:
         )
 
     def _prediction(self, equations: Sequence[Equation], table: Table) -> float:
+        if any(table.rows < ROWS_PER_CONSTANT * len(e.constants) for e in equations):
+            return math.nan
         left = [leave_one_out(e, table.X, table.y[:, k], table.weight) for k, e in enumerate(equations)]
         with np.errstate(over="ignore"):
             square = float(np.square(np.array(left) / self.features.units[:, None]).mean())
@@ -160,7 +165,8 @@ class Finisher:
             return math.nan
         residual = (np.stack([e(table.X) for e in equations], axis=1) - table.y) / self.features.units
         weight = np.ones(table.rows) if table.weight is None else table.weight
-        square = float((residual**2).mean(axis=1) @ weight / weight.sum())
+        with np.errstate(all="ignore"):  # what overflows is infinitely wrong
+            square = float((residual**2).mean(axis=1) @ weight / weight.sum())
         return math.sqrt(square) if math.isfinite(square) else math.inf
 
     def _settle(

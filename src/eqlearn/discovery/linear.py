@@ -58,9 +58,11 @@ def _twice_inverted(scene: Scene, stop: Callable[[], bool]) -> Iterator[Sketch]:
                 yield Sketch(None, Sum.of(Unit(times, (g, squared))))
     for first in scene.inversions:
         for second in inversions(scene.vocabulary.unary, first.target):
-            if (first.unit.name, second.unit.name) in UNDONE or stop():
+            if (first.unit.name, second.unit.name) in UNDONE:
                 continue
             for bank in banks:
+                if stop():
+                    return
                 exact, g = solved(scene, bank, second.target[0])
                 if exact and g is not None:
                     inner = Sum(units=((Unit(second.unit, (g,)), second.amplitude / first.scale),))
@@ -86,11 +88,12 @@ def solved(
     if len(bank) + 1 > 0.75 * len(y) or not bool(torch.isfinite(y).all()):
         return False, None
     columns = torch.cat([x[bank], torch.ones(1, len(y), dtype=x.dtype)])
+    mean = y.mean() if weight is None else (weight @ y) / weight.sum()
+    spread = float((y - mean).square().sum() if weight is None else weight @ (y - mean).square())
     if weight is not None:
         columns, y = columns * weight.sqrt(), y * weight.sqrt()
     sizes = columns.norm(dim=1).clamp(min=1e-300)
     solution = linear_fit(columns / sizes[:, None], y)
-    spread = float((y - y.mean()).square().sum())
     exact = float((y - solution @ (columns / sizes[:, None])).square().sum()) < EXACT_SHARE * spread
     if exact:  # rounding is no coefficient
         solution = torch.where(solution.abs() > 1e-7 * solution.abs().max(), solution, 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -38,6 +39,8 @@ def rational_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterato
     weight = scene.problem.weight
     row_scale = None if weight is None else weight.sqrt()
     banks = [scene.features.polynomials(d) for d in range(1, min(scene.features.degree, HIGHEST) + 1)]
+    if scene.features.squares:  # quotients of squares alone need few rows: what n/(n - 2) and n/(n + 2) share
+        banks.append(scene.features.squares)
     for inversion in scene.targets:
         if inversion is not None and inversion.unit.name == "inv":
             continue  # a quotient upside down is a quotient
@@ -73,7 +76,7 @@ def best_quotient(
             continue
         if exact:
             return found
-        score = rows * float(torch.tensor(found.error).log()) + count * float(torch.tensor(rows).log())
+        score = rows * math.log(found.error) + count * math.log(rows)
         if score < lowest and found.error < WORTHLESS:
             best, lowest = found, score
     return best

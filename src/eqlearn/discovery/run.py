@@ -70,7 +70,9 @@ class Settings:
             raise InvalidArgument(f"`validation` must be at least 0 and below 1, got {self.validation}")
 
     def way(self, number: int) -> str:
-        """How the round with that number looks: a sketch's name, or "networks"."""
+        """How the round with that number looks: a sketch's name, or "networks"; the mean is of no round."""
+        if number < 0:
+            return "mean"
         return self.sketches[number] if number < len(self.sketches) else "networks"
 
 

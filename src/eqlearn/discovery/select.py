@@ -118,10 +118,21 @@ def prediction_length(rows: int, error: float, structure: float) -> float:
 def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The candidates that no simpler one matches in training error, simplest first."""
     front: list[Candidate] = []
-    for candidate in sorted(candidates, key=lambda c: (c.complexity, c.training_error)):
+    for candidate in sorted(candidates, key=_size_and_error):
         if not front or candidate.training_error < front[-1].training_error * (1 - 1e-6) - 1e-15:
             front.append(candidate)
     return tuple(front)
+
+
+def united(front: Sequence[Candidate], others: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """A front with others that read otherwise, simplest first."""
+    known = set(map(str, front))
+    more = [c for c in others if str(c) not in known]
+    return tuple(sorted([*front, *more], key=_size_and_error))
+
+
+def _size_and_error(candidate: Candidate) -> tuple[int, float]:
+    return candidate.complexity, candidate.training_error
 
 
 Rule: TypeAlias = Callable[[Sequence[Candidate]], Candidate]
@@ -146,9 +157,15 @@ def best_description(front: Sequence[Candidate]) -> Candidate:
     shortest = shortest_description(front)
     if shortest.exact or math.isnan(shortest.prediction_length):
         return shortest
-    measured = [c for c in front if not math.isnan(c.prediction_length)]
-    rival = min(measured, key=lambda c: (c.prediction_length, c.complexity))
+    rival = min(best_predictions(front), key=lambda c: (c.prediction_length, c.complexity))
     return rival if rival.prediction_length < shortest.prediction_length - DECISIVE else shortest
+
+
+def best_predictions(front: Sequence[Candidate]) -> list[Candidate]:
+    """Those that foretell rows left out not decisively worse than the best, where that was measured."""
+    measured = [c for c in front if not math.isnan(c.prediction_length)]
+    least = min((c.prediction_length for c in measured), default=math.inf)
+    return [c for c in measured if c.prediction_length <= least + DECISIVE]
 
 
 def most_accurate(front: Sequence[Candidate]) -> Candidate:
