@@ -188,9 +188,10 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
             preset = replace(preset, primitives=format_set(units))
         if self.hidden_layers is not None:
             preset = replace(preset, hidden_layers=self.hidden_layers)
+        restarts = 20 if self.restarts is None else self.restarts
         return search_by_gradient(
-            preset, data.X, data.y, restarts=self.restarts or 20, seed=seed, variables=variables,
-            extrapolation=far, select=self.select,
+            preset, data.X, data.y, restarts=restarts, seed=seed, variables=variables, extrapolation=far,
+            select=self.select,
         )  # fmt: skip
 
     def _memories(self, data: Table, seed: int) -> list[Memory]:

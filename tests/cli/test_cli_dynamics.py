@@ -1,6 +1,8 @@
+import ctypes
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,8 +11,10 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 
 from eqlearn.cli import main
+from eqlearn.core.equation import Equation
 
 OPTIONS = ["--states", "x,v", "--time", "t", "--id", "run"]
 SMALL = ["--primitives", "id square mul", "--hidden-layers", "1", "--restarts", "30"]
@@ -119,6 +123,44 @@ def test_show_prints_the_run(run, capsys):
 def test_show_prints_the_run_in_every_language(run, capsys, language):
     assert main(["show", str(run), "--as", language]) == 0
     assert capsys.readouterr().out
+
+
+def test_the_shown_python_has_a_function_for_each_state(run, capsys):
+    main(["show", str(run), "--as", "python"])
+    space = {}
+    exec(capsys.readouterr().out, space)
+
+    assert (space["dx_dt"](2.0, 3.0), space["dv_dt"](2.0, 3.0)) == pytest.approx((3.0, -2.0))
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="no C compiler")
+def test_the_shown_c_has_a_function_for_each_state(run, capsys, tmp_path):
+    main(["show", str(run), "--as", "c"])
+    source, library = tmp_path / "motion.c", tmp_path / "motion.so"
+    source.write_text(capsys.readouterr().out)
+    options = ["-Wall", "-Werror", "-Wno-unused-parameter", "-shared", "-fPIC"]
+    subprocess.run(["gcc", *options, "-o", library, source], check=True)
+
+    functions = ctypes.CDLL(str(library))
+    for name, value in {"dx_dt": 3.0, "dv_dt": -2.0}.items():
+        function = getattr(functions, name)
+        function.restype = ctypes.c_double
+        assert function(ctypes.c_double(2.0), ctypes.c_double(3.0)) == pytest.approx(value)
+
+
+def test_the_shown_torch_has_a_module_for_each_state(run, capsys):
+    main(["show", str(run), "--as", "torch"])
+    space = {}
+    exec(capsys.readouterr().out, space)
+
+    states = torch.tensor([[2.0, 3.0]], dtype=torch.float64)
+    assert float(space["dv_dt_module"](states)) == pytest.approx(-2.0)
+
+
+def test_one_equation_of_the_front_is_shown_as_json(run, capsys):
+    main(["show", str(run), "--as", "json", "--index", "0"])
+
+    assert [Equation.from_json(e).variables for e in json.loads(capsys.readouterr().out)] == [("x", "v")] * 2
 
 
 def test_report_makes_the_same_page_again(run, capsys):

@@ -166,6 +166,13 @@ def test_a_table_without_an_id_is_one_series(write):
     assert read_series(write(table((6,))), ["u", "v"], time="t").ids == ("1",)
 
 
+def test_a_series_may_be_called_like_a_missing_value(write):
+    frame = table()
+    frame["run"] = frame["run"].map({0: "NA", 1: "None"})
+
+    assert read_series(write(frame), ["u", "v"], time="t", run="run").ids == ("NA", "None")
+
+
 def test_a_missing_id_is_explained(write):
     frame = table().astype({"run": object})
     frame.loc[4, "run"] = None

@@ -74,3 +74,11 @@ def test_a_bound_above_every_result_leaves_nothing_to_count():
     told = page(Condition(below=19.0), none, eql=[none])
 
     assert "| test | EQL | **97.5 %** | **none there** |" in told
+
+
+def test_a_trial_that_came_to_nothing_is_counted_and_named():
+    told = page(Condition(), trial(), {"seed": 1, "failure": "every equation came to nothing"})
+
+    assert "right form: **1 of 2**" in told
+    assert "Came to nothing: seed 1: every equation came to nothing." in told
+    assert page(Condition(), {"seed": 1, "failure": "no"}) == "Came to nothing: seed 1: no."

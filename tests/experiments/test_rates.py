@@ -115,3 +115,10 @@ def test_every_problem_has_finite_data_for_a_seed(problem):
 def test_an_unknown_suite_is_named():
     with pytest.raises(errors.UnknownName, match="nguyen"):
         find_suite("nguyenn")
+
+
+def test_what_is_not_finite_is_null_at_any_depth(tmp_path):
+    Ledger(tmp_path / "a.json", {}).add("x 0", {"error": float("inf"), "heads": [{"error": float("nan")}]})
+
+    assert "NaN" not in (tmp_path / "a.json").read_text()
+    assert read_ledger(tmp_path / "a.json")["trials"]["x 0"] == {"error": None, "heads": [{"error": None}]}

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from eqlearn.cli import main
+from eqlearn.errors import InvalidArgument
 from eqlearn.experiments import mnist
 from eqlearn.experiments.mnist_models import load_system
 
@@ -101,3 +102,20 @@ def test_a_folder_without_mnist_is_refused_in_one_sentence(tmp_path, capsys):
     told = capsys.readouterr().err
     assert f"the data folder {tmp_path} has no train-images-idx3-ubyte.gz" in told
     assert "Traceback" not in told
+
+
+def test_a_seed_that_comes_to_nothing_is_entered_and_the_next_one_begins(tmp_path, capsys, monkeypatch):
+    def diverged(*arguments, state, **options):
+        state.with_name("state.learn.safetensors").parent.mkdir(parents=True, exist_ok=True)
+        state.with_name("state.learn.safetensors").write_bytes(b"as it stood")
+        raise InvalidArgument("every equation came to nothing")
+
+    monkeypatch.setattr(mnist, "trained", diverged)
+    arguments = ["reproduce", "mnist", "--dataset", "digits", "--seeds", "2", "--out", str(tmp_path)]
+
+    assert main(arguments) == 0
+
+    trials = json.loads((tmp_path / "modern-half-digits.json").read_text())["trials"]
+    assert [trial["failure"] for trial in trials.values()] == ["every equation came to nothing"] * 2
+    assert not list(tmp_path.rglob("state.*"))
+    assert "Came to nothing: seed 0" in (tmp_path / "modern-half-digits.md").read_text()

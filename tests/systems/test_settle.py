@@ -87,3 +87,9 @@ def test_steps_are_divided_as_finely_as_a_clean_motion_deserves():
     model = fitted_model(parsed(["1.0*v", "-2.0*x - 0.3*v"], ["x", "v"]), damped(0.3, 0.0))
 
     assert np.all(model.shot.errors < 1e-7)
+
+
+def test_no_term_is_left_out_when_the_time_is_over(wind):
+    model = fitted_model(parsed([*WIND[:2], "1.001*x*y - 2.665*z + 0.000000001*x**2"]), wind)
+
+    assert without_spare_terms(model, lambda: True) is model

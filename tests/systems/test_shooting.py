@@ -142,3 +142,11 @@ def test_pieces_do_not_cross_from_one_series_to_another():
     pieces = Stretches.of(recording, "map", 4, 99)
 
     assert (np.diff(pieces.values * pieces.scale, axis=1).round(9) == 1).all()
+
+
+def test_a_short_series_does_not_shorten_the_pieces_of_the_others():
+    long, short = np.arange(20.0)[:, None], np.arange(3.0)[:, None]
+
+    pieces = Stretches.of(Recording.of([long, short, long]), "map", 9, 99)
+
+    assert pieces.values.shape[1] == 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from enum import Enum
 from pathlib import Path
 from typing import Annotated
@@ -52,7 +53,12 @@ def predict(
 
 def show(
     run: RunArgument,
-    language: Annotated[Language, typer.Option("--as", help="In which form.")] = Language.text,
+    language: Annotated[
+        Language,
+        typer.Option(
+            "--as", help="In which form; json is the whole run, or the equation that --index names."
+        ),
+    ] = Language.text,
     index: IndexOption = None,
 ) -> None:
     """Print the equation of a run, as text, source code or data.
@@ -61,19 +67,17 @@ def show(
     """
     from eqlearn.core.text import printable
     from eqlearn.report.folder import RunFolder
-    from eqlearn.report.payload import torch_source
+    from eqlearn.report.languages import function_names, source
     from eqlearn.report.summary import equations_text, summary
 
     record = RunFolder(run).read()
-    record.candidate(index)  # refuses one that is not there
+    equations = record.candidate(index).equations
     if language is Language.json:
-        typer.echo(run_json(record, run))
-        return
-    if language is Language.text:
+        typer.echo(run_json(record, run) if index is None else json.dumps([e.to_json() for e in equations]))
+    elif language is Language.text:
         typer.echo(summary(record, screen_width()) if index is None else equations_text(record, index))
-        return
-    for equation in record.candidate(index).equations:
-        text = torch_source(equation) if language is Language.torch else getattr(equation, language.value)()
+    else:
+        text = source(equations, function_names(record.targets), language.value)
         typer.echo("\n".join(map(printable, text.rstrip("\n").split("\n"))))
 
 

@@ -278,13 +278,13 @@ class Equation:
             expr = expr.xreplace(shown)
         return str(sp.latex(expr, symbol_names={real_symbol(v): latex_name(v) for v in self.variables}))
 
-    def python(self) -> str:
-        """Source code of a numpy function `equation`, one argument per variable; it needs only numpy."""
-        return export.python_source(self._program, self.variables, _clipped(str(self)))
+    def python(self, name: str = "equation") -> str:
+        """Source code of a numpy function `name`, one argument per variable; it needs only numpy."""
+        return export.python_source(self._program, self.variables, _clipped(str(self)), name)
 
-    def c(self) -> str:
-        """Source code of a C function `double equation(double x, ...)`."""
-        return export.c_source(self._program, self.variables, _clipped(str(self)))
+    def c(self, name: str = "equation") -> str:
+        """Source code of a C function `double name(double x, ...)`."""
+        return export.c_source(self._program, self.variables, _clipped(str(self)), name)
 
     def torch(self) -> export.TrainableEquation:
         """A module whose constants are trainable; `Equation.read` takes the formula out again."""

@@ -74,31 +74,31 @@ def _ascii(character: str) -> str:
     return unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode() or "_"
 
 
-def python_source(program: Program, variables: Sequence[str], title: str) -> str:
-    """The source of a numpy function `equation` of one argument per variable."""
+def python_source(program: Program, variables: Sequence[str], title: str, name: str) -> str:
+    """The source of a numpy function of one argument per variable."""
     names = identifiers(variables)
     definitions, value = render(program, _PYTHON, names, [repr(float(c)) for c in program.constants])
     if not any(step.op == "variable" for step in program.steps):
         value = f"np.full(np.broadcast_shapes({', '.join(f'np.shape({n})' for n in names)}), {value})"
     body = [
         _comment(variables, names, title),
-        *(f"{name} = np.asarray({name}, dtype=np.float64)" for name in names),
+        *(f"{n} = np.asarray({n}, dtype=np.float64)" for n in names),
         'with np.errstate(all="ignore"):',
-        *(f"    {name} = {text}" for name, text in definitions),
+        *(f"    {part} = {text}" for part, text in definitions),
         f"    return {value}",
     ]
-    head = f"import numpy as np\n\n\ndef equation({', '.join(names)}):\n"
+    head = f"import numpy as np\n\n\ndef {name}({', '.join(names)}):\n"
     return head + textwrap.indent("\n".join(body), "    ") + "\n"
 
 
-def c_source(program: Program, variables: Sequence[str], title: str) -> str:
-    """The source of a C function `equation` of one double per variable."""
+def c_source(program: Program, variables: Sequence[str], title: str, name: str) -> str:
+    """The source of a C function of one double per variable."""
     names = identifiers(variables)
     definitions, value = render(program, _C, names, [repr(float(c)) for c in program.constants])
     comment = _comment(variables, names, title).replace("*/", "* /").replace("/*", "/ *")
-    body = [*(f"const double {name} = {text};" for name, text in definitions), f"return {value};"]
-    arguments = ", ".join(f"double {name}" for name in names) or "void"
-    head = f"#include <math.h>\n\n/* {comment} */\ndouble equation({arguments}) {{\n"
+    body = [*(f"const double {part} = {text};" for part, text in definitions), f"return {value};"]
+    arguments = ", ".join(f"double {n}" for n in names) or "void"
+    head = f"#include <math.h>\n\n/* {comment} */\ndouble {name}({arguments}) {{\n"
     return head + textwrap.indent("\n".join(body), "    ") + "\n}\n"
 
 

@@ -71,7 +71,7 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
     if len(first) > len(header):
         raise InvalidFile(f"line {line} of {name} has {len(first)} fields for {len(header)} column names")
 
-    def frames(**options: Any) -> Iterator[Any]:
+    def frames(missing: Sequence[str] = tuple(MISSING), **options: Any) -> Iterator[Any]:
         import pandas as pd
 
         with source.in_one_sentence(name), opened() as handle:
@@ -80,7 +80,7 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
                 yield from filter(len, pd.read_csv(
                     handle, header=None, names=header, chunksize=max(1, source.CELLS // len(header)),
                     sep=r"\s+" if layout.separator == " " else layout.separator, decimal=layout.decimal,
-                    keep_default_na=False, na_values=list(MISSING), skipinitialspace=True, low_memory=False,
+                    keep_default_na=False, na_values=list(missing), skipinitialspace=True, low_memory=False,
                     **options,
                 ))  # fmt: skip
             except (pd.errors.ParserError, csv.Error) as error:
@@ -100,7 +100,7 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
             yield frame[list(columns)].to_numpy(dtype=np.float64)
 
     def labels(column: str) -> Iterator[list[str]]:
-        for frame in frames(usecols=[column], dtype=str):
+        for frame in frames(missing=(), usecols=[column], dtype=str):  # a series may well be called "NA"
             yield frame[column].fillna("").tolist()
 
     return source.Source(name, tuple(filter(None, header)), blocks, labels)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from eqlearn.core.columns import numbers_of
+from eqlearn.core.names import checked_names
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.words import counted
 
@@ -47,7 +48,7 @@ def read_table(
     inputs = _matrix("X", X)
     targets = _matrix("y", y)
     if variables is not None:
-        names = tuple(str(v) for v in variables)
+        names = checked_names(variables)
     elif columns is not None:
         names = tuple(str(c) for c in columns)
     else:
@@ -61,9 +62,10 @@ def read_table(
         raise InvalidArgument(f"`X` holds {len(inputs)} rows and `y` {len(targets)}; they must be as many")
     weight = None
     if sample_weight is not None:
-        weight = _matrix("sample_weight", sample_weight)[:, 0]
-        if len(weight) != len(inputs) or (weight < 0).any() or not weight.any():
+        weights = _matrix("sample_weight", sample_weight)
+        if weights.shape != (len(inputs), 1) or (weights < 0).any() or not weights.any():
             raise InvalidArgument("`sample_weight` must hold one number per row, none negative, not all zero")
+        weight = weights[:, 0]
     for name, values in (("X", inputs), ("y", targets), ("sample_weight", weight)):
         bad = 0 if values is None else int((~np.isfinite(values)).sum())
         if bad:

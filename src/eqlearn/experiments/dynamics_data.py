@@ -1,4 +1,4 @@
-"""The paper's two dynamical systems (and a pendulum) as values: exact solutions, and data drawn from them."""
+"""The paper's two dynamical systems as values: exact solutions, and data drawn from them."""
 
 from __future__ import annotations
 

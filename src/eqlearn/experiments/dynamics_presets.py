@@ -198,8 +198,8 @@ def quick(preset: DynamicsPreset) -> DynamicsPreset:
     return DynamicsPreset(preset.system, settings)
 
 
-# The ReLU networks that stand where the EQL cell stands [47, 61]: recurrent, with shared weights, the same
-# encoder, scaling and form as ours, and more steps than our own equations get.
+# The ReLU networks that stand where the EQL cell stands [47, 61]: recurrent, with shared weights, the
+# same encoder and form as the preset, our scaling, and more steps than our own equations get.
 TWINS: Mapping[str, tuple[int, Schedule]] = MappingProxyType(
     {
         "kinematics": (

@@ -8,7 +8,7 @@ from typing import Any
 
 from eqlearn.experiments.benchmark import TARGETS
 from eqlearn.experiments.dynamics_pages import PUBLISHED, by_kind, times_smaller
-from eqlearn.experiments.mnist_pages import PAPER_FIGURES, PAPER_GENERALISATION
+from eqlearn.experiments.mnist_pages import PAPER_FIGURES, PAPER_GENERALISATION, finished
 from eqlearn.experiments.rates import by_field, rate
 from eqlearn.experiments.timing import PAPER_SECONDS
 
@@ -51,16 +51,17 @@ def _of(ledger: Mapping[str, Any], functions: Iterable[str]) -> Trials:
 
 def _mnist(ledgers: Ledgers) -> Iterator[Row]:
     if (ledger := ledgers.get("mnist/modern-half")) is not None:
-        trials = list(ledger["trials"].values())
+        trials = finished(ledger["trials"].values())
         yield "MNIST: rounded sums right, test digits", *_mean(trials, "accuracy", 100.0, ".1f", " %")
         yield "MNIST: mean absolute error, test digits", *_mean(trials, "mean_absolute_error", 1.0, ".3f", "")
         yield "MNIST: correlation of latent and digit", *_mean(trials, "correlation", 1.0, ".4f", "")
         right = sum(bool(t["right_form"]) for t in trials)
-        yield "MNIST: seeds whose equation is the sum", "2 of the 3 trials shown", f"{right} of {len(trials)}"
+        started = len(ledger["trials"])
+        yield "MNIST: seeds whose equation is the sum", "2 of the 3 trials shown", f"{right} of {started}"
     for network, label in {"eql": "EQL", "relu": "ReLU network"}.items():
         name = "mnist/modern-half-below-15" + ("" if network == "eql" else f"-{network}")
         if name in ledgers:
-            shares = [t["test"]["accuracy_from_bound"] for t in ledgers[name]["trials"].values()]
+            shares = [t["test"]["accuracy_from_bound"] for t in finished(ledgers[name]["trials"].values())]
             paper = PAPER_GENERALISATION[network, "test"][1]
             yield f"MNIST: sums from 15 on, trained below 15, {label}", paper, f"{100 * fmean(shares):.1f} %"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
@@ -47,16 +47,26 @@ _ROWS: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 )
 
 
-def condition_page(condition: Mapping[str, Any], trials: Trials, others: Mapping[str, Trials]) -> str:
+def finished(trials: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The trials that came to an end; others have a reason in place of figures."""
+    return [trial for trial in trials if not trial.get("failure")]
+
+
+def condition_page(condition: Mapping[str, Any], started: Trials, others: Mapping[str, Trials]) -> str:
     """One condition: what it is, its figures with the paper's beside them, then every trial's equation.
 
     `others` are the trials of all networks that were trained under the same bound, by network.
     """
-    parts = [_heading(condition, trials), _figures(condition, trials)]
+    trials = finished(started)
+    failed = [f"seed {trial['seed']}: {trial['failure']}" for trial in started if trial.get("failure")]
+    failures = f"Came to nothing: {'; '.join(failed)}."
+    if not trials:
+        return failures
+    parts = [_heading(condition, trials), *([failures] if failed else []), _figures(condition, trials)]
     if condition["below"] is not None:
         parts.append(generalisation_table(condition, others))
     if condition["network"] == "eql":
-        parts.append(_equations(trials))
+        parts.append(_equations(trials, len(started)))
         if any(trial["heads"] for trial in trials):
             parts.append(_choice(trials))
         if _is_the_papers(condition):
@@ -105,10 +115,10 @@ def _figures(condition: Mapping[str, Any], trials: Trials) -> str:
     return "\n".join(lines)
 
 
-def _equations(trials: Trials) -> str:
+def _equations(trials: Trials, started: int) -> str:
     right = sum(bool(trial["right_form"]) for trial in trials)
     lines = [
-        f"Equations of the right form: **{right} of {len(trials)}**.",
+        f"Equations of the right form: **{right} of {started}**.",
         "",
         _row("seed", "equation found", "expected from the encoder's straight line", "in units of the digit",
              "error at the median latents"),
@@ -163,7 +173,7 @@ def generalisation_table(condition: Mapping[str, Any], trials: Mapping[str, Tria
         for network, group in trials.items():
             cells: list[str] = []
             for side, key in enumerate(("accuracy_below_bound", "accuracy_from_bound")):
-                values = [trial[split][key] for trial in group if trial[split][key] is not None]
+                values = [t[split][key] for t in finished(group) if t[split][key] is not None]
                 cells += [PAPER_GENERALISATION[network, split][side]] if beside else []
                 cells.append(f"**{_share(fmean(values) if values else None)}**")
             lines.append(_row(split, _NETWORKS[network], *cells))

@@ -19,7 +19,7 @@ from eqlearn.core.text import printable, write
 from eqlearn.errors import InvalidArgument, InvalidFile
 from eqlearn.report.environment import now
 from eqlearn.report.motion import Motion
-from eqlearn.report.record import RunRecord
+from eqlearn.report.record import MEASURES, RunRecord
 from eqlearn.report.sample import Sample
 
 RUN, EQUATION, EQUATIONS, NETWORK = "run.json", "equation.json", "equations.csv", "network.safetensors"
@@ -59,10 +59,11 @@ class RunFolder:
 
         The operating system holds the lock, so that of a process that died is free again.
         """
-        strangers = [p.name for p in self.path.iterdir()] if self.path.is_dir() else []
+        there = [p.name for p in self.path.iterdir()] if self.path.is_dir() else []
+        strangers = [name for name in there if name != ROUNDS and not name.startswith(".")]
         if self.path.exists() and not self.path.is_dir():
             raise InvalidArgument(f"{self} is a file; name a folder for the run")
-        if not self.holds_run and any(not name.startswith(".") for name in strangers if name != ROUNDS):
+        if strangers and not self.holds_run:
             raise InvalidArgument(
                 f"{self} holds other files, {min(strangers)!r} among them; choose another folder"
             )
@@ -175,10 +176,9 @@ def _front_csv(record: RunRecord) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     names = ["equation"] if len(record.targets) == 1 else [f"equation of {t}" for t in record.targets]
-    errors = ["training_error", "validation_error", "extrapolation_error", "description_length"]
-    writer.writerow(["pick", "complexity", *errors, "exact", *names])
+    writer.writerow(["pick", "complexity", *MEASURES, "exact", *names])
     for i, c in enumerate(record.front):
         formulas = [write(e.expr, e.variables) for e in c.equations]
-        numbers = [repr(getattr(c, name)) for name in errors]
+        numbers = [repr(getattr(c, name)) for name in MEASURES]
         writer.writerow([int(i == record.pick), c.complexity, *numbers, int(c.exact), *formulas])
     return file.getvalue()

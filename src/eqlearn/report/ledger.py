@@ -39,7 +39,7 @@ class Ledger:
         """Enters a trial and writes the file; infinite errors are written as null."""
         self.trials[key] = {k: _plain(v) for k, v in trial.items()}
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(self.path, (json.dumps(self.plain, indent=1) + "\n").encode())
+        atomic_write(self.path, (json.dumps(self.plain, indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_ledger(path: Path) -> dict[str, Any]:
@@ -54,4 +54,9 @@ def read_ledger(path: Path) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
+    """JSON has no word for what is not finite, at any depth."""
+    if isinstance(value, Mapping):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -13,12 +13,14 @@ from typing import Any
 import eqlearn
 from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
+from eqlearn.core.text import printable
 from eqlearn.report.constants_table import constants_table
+from eqlearn.report.languages import LANGUAGES, function_names, source
 from eqlearn.report.mathml import mathml
 from eqlearn.report.motion import Motion
 from eqlearn.report.motion_drawing import motion_figures
 from eqlearn.report.network_drawing import network_svg
-from eqlearn.report.payload import embedded, exports, payload
+from eqlearn.report.payload import LONGEST, embedded, payload
 from eqlearn.report.record import RunRecord
 from eqlearn.report.sample import OUTSIDE, Sample
 from eqlearn.report.verdict import CLOSE, checks, percent, unseen_errors, verdict
@@ -213,8 +215,11 @@ def _use(record: RunRecord, network: EQL | None) -> str:
         "import eqlearn",
         "",
         'equation = eqlearn.load("equation.json")  # read as data: nothing in it is run',
+        f"equation({{{example}}})",
     ]
-    load += [f"equation({{{example}}})"]
+    load += [
+        f'# of {printable(t)}: eqlearn.load("equation-{k}.json")' for k, t in enumerate(record.targets[1:], 2)
+    ]
     if network is not None:
         load += ["", 'network = eqlearn.load("network.safetensors")  # the weights, as a torch module']
     shell = ["eqlearn predict RUN new.csv", "eqlearn show RUN --as latex", "eqlearn report RUN"]
@@ -222,8 +227,10 @@ def _use(record: RunRecord, network: EQL | None) -> str:
         _code("Load it back, from the folder of this page", "\n".join(load)),
         _code("On the command line", "\n".join(shell)),
     ]
-    languages = exports(record.best.equation)
-    rest = "".join(_code(name, text.strip("\n")) for name, text in languages.items())
+    names, equations = function_names(record.targets), record.best.equations
+    short = sum(equation.complexity for equation in equations) <= LONGEST
+    languages = {title: source(equations, names, key) for title, key in LANGUAGES.items()} if short else {}
+    rest = "".join(_code(title, text.strip("\n")) for title, text in languages.items())
     return "".join(blocks) + (
         f"<details><summary>The formula in other languages</summary>{rest}</details>" if rest else ""
     )

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.text import write
 from eqlearn.discovery.select import Candidate
+from eqlearn.report.languages import LANGUAGES, function_names, source
 from eqlearn.report.record import RunRecord
 from eqlearn.report.sample import PARTS, Sample
 
@@ -36,7 +37,7 @@ def payload(record: RunRecord, sample: Sample) -> dict[str, Any]:
              "grid": _numbers(grids[i]), "values": _numbers(sample.X[:, i])}
             for i in drawn
         ],
-        "equations": [_equation(c, sample, grids) for c in record.front],
+        "equations": [_equation(c, record.targets, sample, grids) for c in record.front],
         "history": [[s.restarts, _number(s.error)] for s in record.history],
     }  # fmt: skip
 
@@ -49,34 +50,17 @@ def embedded(data: Any) -> str:
     return text
 
 
-def exports(equation: Equation) -> dict[str, str]:
+def _exports(equation: Equation, name: str) -> dict[str, str]:
     """The formula in the languages that can be copied from the page."""
     if equation.complexity > LONGEST:
         return {}
-    formula = write(equation.expr, equation.variables)
-    return {
-        "LaTeX": equation.latex(),
-        "Python": formula,
-        "NumPy": equation.python(),
-        "torch": torch_source(equation),
-        "C": equation.c(),
-    }
+    return {title: source([equation], [name], language) for title, language in LANGUAGES.items()}
 
 
-def torch_source(equation: Equation) -> str:
-    """Python source that makes the trainable module of an equation."""
-    formula, names = (
-        json.dumps(write(equation.expr, equation.variables)),
-        json.dumps(list(equation.variables)),
-    )
-    return (
-        "from eqlearn import Equation\n\n"
-        f"equation = Equation.parse({formula}, {names})\n"
-        "module = equation.torch()  # a torch.nn.Module; its constants are parameters\n"
-    )
-
-
-def _equation(candidate: Candidate, sample: Sample, grids: dict[int, np.ndarray]) -> dict[str, Any]:
+def _equation(
+    candidate: Candidate, targets: Sequence[str], sample: Sample, grids: dict[int, np.ndarray]
+) -> dict[str, Any]:
+    names = function_names(targets)
     return {
         "complexity": candidate.complexity,
         "error": _number(candidate.training_error),
@@ -85,7 +69,7 @@ def _equation(candidate: Candidate, sample: Sample, grids: dict[int, np.ndarray]
         "outputs": [
             {
                 "text": str(equation),
-                "exports": exports(equation),
+                "exports": _exports(equation, names[k]),
                 "predicted": _numbers(equation(sample.X)),
                 "residual": _numbers(sample.y[:, k] - equation(sample.X)),
                 "curves": [_numbers(equation(_along(i, grid, sample.ranges))) for i, grid in grids.items()],

@@ -17,6 +17,10 @@ from eqlearn.report.environment import environment
 FORMAT, VERSION = "eqlearn-run", 1
 # Names are as long as a person makes them, fronts as long as a search makes them; more is not ours.
 MOST_CANDIDATES, MOST_ROUNDS = 1000, 1_000_000
+# The numbers by which candidates are chosen.
+MEASURES = (
+    "training_error", "validation_error", "extrapolation_error", "description_length", "prediction_length",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,6 @@ def _number(value: Any) -> float:
 
 
 def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
-    numbers = ("training_error", "validation_error", "extrapolation_error", "description_length")
     outputs = [
         {
             "expression": write(equation.expr, equation.variables),
@@ -160,7 +163,7 @@ def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
     return {
         "outputs": outputs,
         "complexity": candidate.complexity,
-        **{name: _plain_number(getattr(candidate, name)) for name in numbers},
+        **{name: _plain_number(getattr(candidate, name)) for name in MEASURES},
         "exact": candidate.exact,
         "held_out_rows": candidate.held_out_rows,
         "round": candidate.round,
@@ -211,4 +214,5 @@ def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int
         validation_error=_number(data["validation_error"]),
         extrapolation_error=_number(data["extrapolation_error"]),
         held_out_rows=int(data["held_out_rows"]), round=int(data["round"]),
+        prediction_length=_number(data.get("prediction_length")),
     )  # fmt: skip

@@ -85,11 +85,13 @@ def mnist(
 
 
 def _trial(condition: Condition, digits: Digits, seed: int, folder: Path) -> dict[str, Any]:
+    from eqlearn.errors import EqlearnError
     from eqlearn.experiments.mnist import forget, trained
     from eqlearn.experiments.mnist_figures import draw_trial
     from eqlearn.experiments.mnist_measures import BOUND, measures
     from eqlearn.experiments.mnist_models import save_system
     from eqlearn.systems.heads import simplest_head
+    from eqlearn.training.presets import settle_
 
     recipe = condition.full_recipe()
     steps = sum(phase.steps for phase in (*recipe.learn, *recipe.refine, *recipe.finish))
@@ -102,8 +104,13 @@ def _trial(condition: Condition, digits: Digits, seed: int, folder: Path) -> dic
 
         try:
             result = trained(condition, digits, seed, state=folder / "state", on_record=on_record)
+        except EqlearnError as error:
+            forget(folder / "state")  # from where it stands it would fail again
+            typer.echo(f"seed {seed} came to nothing: {error}")
+            return {"failure": str(error)}
         except KeyboardInterrupt:
             if latest:
+                settle_(latest[0].model)
                 save_system(folder, latest[0].model.eval(), condition, digits.side)  # type: ignore[arg-type]
                 typer.echo(f"Stopped; the system as it stands is in {folder}, the same command goes on.")
             raise typer.Exit(130) from None
@@ -129,19 +136,20 @@ def _conclude(condition: Condition, ledger: Ledger) -> None:
     from dataclasses import replace
 
     from eqlearn.experiments.mnist_figures import draw_generalisation, draw_maps
-    from eqlearn.experiments.mnist_pages import condition_page
+    from eqlearn.experiments.mnist_pages import condition_page, finished
     from eqlearn.report.ledger import read_ledger
 
     path, trials = ledger.path, list(ledger.trials.values())
-    leave_picture(path.with_name(f"{condition.name}-latents.png"), draw_maps(trials))
+    if finished(trials):
+        leave_picture(path.with_name(f"{condition.name}-latents.png"), draw_maps(finished(trials)))
     both: dict[str, list[dict[str, Any]]] = {}
     for network in Network:
         other = path.with_name(f"{replace(condition, network=network.value).name}.json")
         if condition.below is not None and other.exists():
             both[network.value] = list(read_ledger(other)["trials"].values())
-    if both:
+    first = {network: finished(group)[0] for network, group in both.items() if finished(group)}
+    if first:
         picture = replace(condition, network="eql").name
-        first = {network: group[0] for network, group in both.items()}
         leave_picture(path.with_name(f"{picture}-generalisation.png"), draw_generalisation(first))
     leave_table(ledger, condition_page(asdict(condition), trials, both))
 

@@ -117,7 +117,7 @@ class EQLCell(nn.Module):
             EQL(
                 states + latents + shape.constant_input, out, shape.primitives, shape.hidden_layers,
                 members=members, skip=shape.skip, bias=shape.bias, gates=shape.gates, init=shape.init,
-                seed=_apart(seed, number, members),
+                seed=_apart(seed, number, members, len(outputs)),
             )
             for number, out in enumerate(outputs)
         )  # fmt: skip
@@ -210,8 +210,10 @@ class RightHandSide(nn.Module):
         return RightHandSide(self.cell.member(index))
 
 
-def _apart(seed: int | Sequence[int] | None, number: int, members: int | None) -> list[int] | None:
-    """Seeds of a state's network, different from those of the other states'."""
+def _apart(
+    seed: int | Sequence[int] | None, number: int, members: int | None, networks: int
+) -> list[int] | None:
+    """Seeds of one of so many networks, different from those of the others."""
     if seed is None:
         return None
-    return [s * 16 + number for s in member_seeds(seed, members)]
+    return [s * max(16, networks) + number for s in member_seeds(seed, members)]

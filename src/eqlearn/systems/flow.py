@@ -181,7 +181,7 @@ class _Task:
         self.X, self.y = tables(recording, form)
         self.noise = np.zeros(len(recording.names))
         if form == "ode":
-            self.noise = noise_level(recording.series) / recording.spread
+            self.noise = noise_level(recording.long) / recording.spread
         self.stretches = Stretches.of(recording, form, SHORT, FEW)
         self.found: list[dict[str, Found]] = [{} for _ in recording.names]
         self.stopped = False
@@ -263,7 +263,7 @@ class _Task:
         try:
             final = fitted_model(model.equations, stretches)
             if final.shot.finite:
-                model = snapped(without_spare_terms(final))
+                model = snapped(without_spare_terms(final, Deadline(0.0 if self.interrupted else end)))
         except KeyboardInterrupt:
             self.stopped = True
         best = model.candidate()
@@ -330,7 +330,7 @@ def tables(recording: Recording, form: str) -> tuple[np.ndarray, np.ndarray]:
             np.concatenate([one[:-1] for one in recording.series]),
             np.concatenate([one[1:] for one in recording.series]),
         )
-    states, rates = smooth(recording.series, recording.dt)
+    states, rates = smooth(recording.long, recording.dt)
     X, y = np.concatenate(states), np.concatenate(rates)
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), ROWS)).round().astype(int))
     return X[rows], y[rows]

@@ -83,6 +83,13 @@ class Recording:
         return np.asarray(np.concatenate(self.series).std(axis=0))
 
     @property
+    def long(self) -> tuple[np.ndarray, ...]:
+        """The series of at least half the median length: windows and pieces have one length for all, which a
+        series of a few times would make short."""
+        half = float(np.median([len(one) for one in self.series])) / 2
+        return tuple(one for one in self.series if len(one) >= half)
+
+    @property
     def times(self) -> int:
         """How many times were observed, in all series together."""
         return sum(len(one) for one in self.series)

@@ -106,7 +106,7 @@ def settle(
 ) -> Model:
     """The best of the states' fronts together, beginning with the `first`, without terms it does not need.
 
-    From `stop` on no more alternatives are tried.
+    From `stop` on no more alternatives are tried, and no more terms left out.
     """
     model = fitted_model(first, stretches)
     for _ in range(SWEEPS):
@@ -117,7 +117,7 @@ def settle(
                     model = _better(model, k, equation)
         if model is before:
             break
-    return without_spare_terms(model)
+    return without_spare_terms(model, stop)
 
 
 def _may_gain(model: Model, state: int, equation: Equation) -> bool:
@@ -138,15 +138,12 @@ def _better(model: Model, state: int, equation: Equation) -> Model:
     return trial if trial.beats(model) else model
 
 
-def without_spare_terms(model: Model) -> Model:
+def without_spare_terms(model: Model, stop: Callable[[], bool] = never) -> Model:
     """The model without the terms whose removal makes the description shorter, the least of them first."""
     while True:
-        trials = []
-        for k, equation in enumerate(model.equations):
-            for shorter in _without_one_term(equation):
-                trial = _better(model, k, shorter)
-                if trial is not model:
-                    trials.append(trial)
+        shorter = [(k, e) for k, whole in enumerate(model.equations) for e in _without_one_term(whole)]
+        trials = [_better(model, k, equation) for k, equation in shorter if not stop()]
+        trials = [trial for trial in trials if trial is not model]
         if not trials:
             return model
         model = min(trials, key=lambda trial: trial.length(trial.weight))

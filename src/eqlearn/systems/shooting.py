@@ -36,16 +36,15 @@ class Stretches:
     def of(
         recording: Recording, form: str, steps: int, most: int, scale: np.ndarray | None = None
     ) -> Stretches:
-        """Pieces of so many steps, side by side, at most `most` of them spread evenly over all series; the
-        `scale` is the recording's own spread unless told."""
-        steps = min(steps, min(len(one) for one in recording.series) - 1)
-        starts = [
-            (i, at) for i, one in enumerate(recording.series) for at in range(0, len(one) - steps, steps + 1)
-        ]
+        """Pieces of so many steps, side by side, at most `most` of them spread evenly over all long series;
+        the `scale` is the recording's own spread unless told."""
+        series = recording.long
+        steps = min(steps, min(len(one) for one in series) - 1)
+        starts = [(i, at) for i, one in enumerate(series) for at in range(0, len(one) - steps, steps + 1)]
         if len(starts) > most:
             starts = [starts[i] for i in np.linspace(0, len(starts) - 1, most).round().astype(int)]
         scale = recording.spread if scale is None else scale
-        pieces = np.stack([recording.series[i][at : at + steps + 1] for i, at in starts])
+        pieces = np.stack([series[i][at : at + steps + 1] for i, at in starts])
         return Stretches(pieces / scale, scale, recording.dt, form)
 
     @property

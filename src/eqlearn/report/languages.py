@@ -1,0 +1,49 @@
+"""The equations of a run as source code: one function for each target, in one text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from eqlearn.core.equation import Equation
+from eqlearn.core.export import identifiers
+from eqlearn.core.text import write
+
+# What can be copied from the page, by its title there.
+LANGUAGES = {"LaTeX": "latex", "Python": "text", "NumPy": "python", "torch": "torch", "C": "c"}
+
+
+def function_names(targets: Sequence[str]) -> list[str]:
+    """What the functions are called: `equation`, or after the targets where there are several."""
+    return ["equation"] if len(targets) == 1 else identifiers(targets)
+
+
+def source(equations: Sequence[Equation], names: Sequence[str], language: str) -> str:
+    """The equations in a language, each a function of its name; what all begin with is there once."""
+    texts = [_SOURCES[language](equation, name) for equation, name in zip(equations, names, strict=True)]
+    if language not in ("python", "torch", "c"):
+        return "\n".join(texts)
+    head = texts[0].split("\n", 1)[0]
+    return "\n".join([texts[0], *(text.removeprefix(head).lstrip("\n") for text in texts[1:])])
+
+
+def _torch(equation: Equation, name: str) -> str:
+    formula = json.dumps(write(equation.expr, equation.variables))
+    return (
+        "from eqlearn import Equation\n\n"
+        f"{name} = Equation.parse({formula}, {json.dumps(list(equation.variables))})\n"
+        f"{_module(name)} = {name}.torch()  # a torch.nn.Module; its constants are parameters\n"
+    )
+
+
+def _module(name: str) -> str:
+    return "module" if name == "equation" else f"{name}_module"
+
+
+_SOURCES: dict[str, Callable[[Equation, str], str]] = {
+    "text": lambda equation, name: write(equation.expr, equation.variables),
+    "latex": lambda equation, name: equation.latex(),
+    "python": Equation.python,
+    "torch": _torch,
+    "c": Equation.c,
+}
