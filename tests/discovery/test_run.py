@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from eqlearn import errors
+from eqlearn.core import primitives
 from eqlearn.core.equation import Equation
+from eqlearn.core.primitives import Primitive, register
 from eqlearn.discovery.judge import judge
 from eqlearn.discovery.run import Settings, discover
 
@@ -88,6 +90,17 @@ def test_a_seed_gives_the_same_candidates_whatever_the_workers_and_the_global_st
         together = discover(X, y, n_jobs=2, **options)
 
     assert fingerprint(alone) == fingerprint(together)
+
+
+def test_workers_know_functions_of_the_user_s_own(monkeypatch):
+    monkeypatch.setattr(primitives, "PRIMITIVES", dict(primitives.PRIMITIVES))
+    register(Primitive("softplus", 1, lambda m, g: m.log(1 + m.exp(g))))
+    X, y = sample("sin(3*x)*x", ("x",), rows=40, noise=0.1)
+    few = Settings(members=4, sketches=(), patience=99)
+
+    found = discover(X, y, primitives="id softplus mul", n_jobs=2, restarts=24, settings=few)
+
+    assert found.restarts >= 24
 
 
 def test_remembered_rounds_are_not_run_again():

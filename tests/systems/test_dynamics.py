@@ -110,6 +110,23 @@ def test_a_short_run_finds_a_linear_map_and_its_hidden_parameter():
     assert abs(fit_gauge(z, fresh.observed.parameter).correlation) > 0.99
 
 
+def test_encoder_and_equations_agree_without_distillation_too():
+    settings = DynamicsSettings(
+        encoder=EncoderShape(stride=5), cell=CELL, optimiser=torch.optim.Adam, scaling="time", finished=True,
+        schedule=(
+            Phase(name="one", steps=80, lr=1e-2, horizon=1, clip=1.0),
+            Phase(name="five", steps=80, lr=1e-2, horizon=5, clip=1.0, decay="cosine"),
+        ),
+    )  # fmt: skip
+    pairs = KINEMATICS.pairs(3, series=60)
+
+    found = find_dynamics(pairs, settings, seed=3)
+
+    truth = pairs.propagated.states
+    after = found.predict(pairs.observed.states, truth[:, 0], truth.shape[1] - 1)
+    assert float((after - truth).square().mean().sqrt()) < 0.1 * float(truth.std())
+
+
 def test_what_is_found_predicts_from_the_encoders_latent():
     settings = DynamicsSettings(
         encoder=TINY, cell=CELL, optimiser=torch.optim.Adam, scaling="state", members=2,

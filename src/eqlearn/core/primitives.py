@@ -64,8 +64,7 @@ class Primitive:
     `guard(*args)` moves tensor arguments into the domain where values and slopes stay finite. It acts only
     while a network trains (`guarded=True`); the formula that is exported, and the network in `eval()`, are
     the plain ones. `even` names the arguments of which the guard sees only the magnitude, so that their
-    sign may be flipped freely during a search. `complexity` is what the function itself adds to an
-    equation's description.
+    sign may be flipped freely during a search.
     """
 
     name: str
@@ -73,7 +72,6 @@ class Primitive:
     formula: Formula
     guard: Guard | None = None
     even: tuple[int, ...] = ()
-    complexity: int = 1
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", self.name):
@@ -154,36 +152,38 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("one", 0, lambda m: 1),
         Primitive("id", 1, lambda m, g: g),
         Primitive("square", 1, lambda m, g: g**2),
-        Primitive("sin", 1, lambda m, g: m.sin(2 * m.pi * g), complexity=2),
-        Primitive("exp", 1, lambda m, g: m.exp(g), lambda g: (_bounded(g),), complexity=2),
-        Primitive("sigmoid", 1, lambda m, g: m.sigmoid(20 * g), complexity=3),
+        Primitive("sin", 1, lambda m, g: m.sin(2 * m.pi * g)),
+        Primitive("exp", 1, lambda m, g: m.exp(g), lambda g: (_bounded(g),)),
+        Primitive("sigmoid", 1, lambda m, g: m.sigmoid(20 * g)),
         Primitive("mul", 2, lambda m, a, b: a * b),
         # The released code's variants.
-        Primitive("sin4", 1, lambda m, g: m.sin(4 * m.pi * g), complexity=2),
-        Primitive("expm1e", 1, lambda m, g: (m.exp(g) - 1) / m.e, lambda g: (_bounded(g),), complexity=3),
+        Primitive("sin4", 1, lambda m, g: m.sin(4 * m.pi * g)),
+        Primitive("expm1e", 1, lambda m, g: (m.exp(g) - 1) / m.e, lambda g: (_bounded(g),)),
         Primitive("mul10", 2, lambda m, a, b: 10 * a * b),
         # What a scientist expects beside them.
-        Primitive("sin1", 1, lambda m, g: m.sin(g), complexity=2),
-        Primitive("cos", 1, lambda m, g: m.cos(g), complexity=2),
-        Primitive("tan", 1, lambda m, g: m.tan(g), complexity=2),
-        Primitive("asin", 1, lambda m, g: m.asin(g), lambda g: (_inside_one(g),), complexity=2),
-        Primitive("atan", 1, lambda m, g: m.atan(g), complexity=2),
-        Primitive("tanh", 1, lambda m, g: m.tanh(g), complexity=2),
-        Primitive("logistic", 1, lambda m, g: m.sigmoid(g), complexity=3),
-        Primitive("log", 1, lambda m, g: m.log(g), lambda g: (_magnitude(g),), (0,), complexity=2),
-        Primitive("sqrt", 1, lambda m, g: m.sqrt(g), lambda g: (_magnitude(g),), (0,), complexity=2),
-        Primitive("abs", 1, lambda m, g: m.abs(g), complexity=2),
+        Primitive("sin1", 1, lambda m, g: m.sin(g)),
+        Primitive("cos", 1, lambda m, g: m.cos(g)),
+        Primitive("tan", 1, lambda m, g: m.tan(g)),
+        Primitive("asin", 1, lambda m, g: m.asin(g), lambda g: (_inside_one(g),)),
+        Primitive("atan", 1, lambda m, g: m.atan(g)),
+        Primitive("tanh", 1, lambda m, g: m.tanh(g)),
+        Primitive("logistic", 1, lambda m, g: m.sigmoid(g)),
+        Primitive("log", 1, lambda m, g: m.log(g), lambda g: (_magnitude(g),), (0,)),
+        Primitive("sqrt", 1, lambda m, g: m.sqrt(g), lambda g: (_magnitude(g),), (0,)),
+        Primitive("abs", 1, lambda m, g: m.abs(g)),
         Primitive("inv", 1, lambda m, g: 1 / g, lambda g: (_away_from_zero(g),)),
         Primitive("div", 2, lambda m, a, b: a / b, lambda a, b: (a, _away_from_zero(b))),
-        Primitive("pow", 2, lambda m, a, b: a**b, _power_domain, (0,), complexity=2),
+        Primitive("pow", 2, lambda m, a, b: a**b, _power_domain, (0,)),
         Primitive("cube", 1, lambda m, g: g**3),
-        Primitive("gaussian", 1, lambda m, g: m.exp(-(g**2)), complexity=3),
+        Primitive("gaussian", 1, lambda m, g: m.exp(-(g**2))),
         # Zero-point-consistent forms, f(0) = 0: a silent path stays silent.
-        Primitive("exp0", 1, lambda m, g: m.exp(g) - 1, lambda g: (_bounded(g),), complexity=3),
-        Primitive("cos0", 1, lambda m, g: m.cos(g) - 1, complexity=3),
-        Primitive("sigmoid0", 1, lambda m, g: m.sigmoid(20 * g) - m.sigmoid(0 * g), complexity=4),
+        Primitive("exp0", 1, lambda m, g: m.exp(g) - 1, lambda g: (_bounded(g),)),
+        Primitive("cos0", 1, lambda m, g: m.cos(g) - 1),
+        Primitive("sigmoid0", 1, lambda m, g: m.sigmoid(20 * g) - m.sigmoid(0 * g)),
     )
 }
+
+_BUILT_IN = frozenset(PRIMITIVES)
 
 PAPER = "one*2 id*4 square*4 sin*2 exp*2 sigmoid*2 mul*2"
 PAPER_OSCILLATOR = "one*2 id*2 square sin exp mul10*2"
@@ -212,6 +212,31 @@ def register(primitive: Primitive) -> Primitive:
     _check_twins(primitive)
     PRIMITIVES[primitive.name] = primitive
     return primitive
+
+
+@dataclass(frozen=True)
+class Luggage:
+    """The user's own primitives, for another process: unpacked there, they are registered.
+
+    Pickles name primitives, so this has to stand before anything that does.
+    """
+
+    definitions: tuple[tuple[Any, ...], ...]
+
+    @staticmethod
+    def packed() -> Luggage:
+        own = [p for name, p in PRIMITIVES.items() if name not in _BUILT_IN]
+        return Luggage(tuple((p.name, p.arity, p.formula, p.guard, p.even) for p in own))
+
+    def __reduce__(self) -> tuple[Callable[..., Luggage], tuple[Any, ...]]:
+        return _unpacked, self.definitions
+
+
+def _unpacked(*definitions: tuple[Any, ...]) -> Luggage:
+    for definition in definitions:
+        if definition[0] not in PRIMITIVES:
+            register(Primitive(*definition))
+    return Luggage(definitions)
 
 
 def _check_twins(primitive: Primitive) -> None:

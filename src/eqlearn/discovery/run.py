@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ import sympy as sp
 import torch
 from threadpoolctl import ThreadpoolController
 
-from eqlearn.core.primitives import Primitive, PrimitivesLike, parse_set
+from eqlearn.core.primitives import Luggage, Primitive, PrimitivesLike, parse_set
 from eqlearn.discovery.archive import Archive
 from eqlearn.discovery.deadline import Deadline
 from eqlearn.discovery.explore import Outcome, Round, explore
@@ -266,19 +267,24 @@ def _run(
     """The rounds' outcomes in order; remembered ones are not run again."""
     known = {t.number: journal.recall(t.number) if journal else None for t in tasks}
     fresh = [t for t in tasks if known[t.number] is None]
-    jobs = (joblib.delayed(_one)(task, scene, deadline) for task in fresh)
+    luggage = Luggage.packed()
+    jobs = (joblib.delayed(_one)(luggage, task, scene, deadline) for task in fresh)
     workers = 1 if len(fresh) < 2 else n_jobs
-    results = iter(joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)) if fresh else iter(())
-    for task in tasks:
-        outcome = known[task.number]
-        if outcome is None:
-            outcome = next(results)
-            if journal is not None and not deadline():
+    parallel = joblib.Parallel(n_jobs=workers, return_as="generator")
+    results = parallel(jobs) if fresh else (outcome for outcome in ())
+    try:
+        for task in tasks:
+            outcome = known[task.number] or next(results)
+            if known[task.number] is None and journal is not None and not deadline():
                 journal.record(outcome)
-        yield outcome
+            yield outcome
+    finally:
+        with warnings.catch_warnings():  # joblib tells of rounds that nobody waits for any more
+            warnings.simplefilter("ignore")
+            results.close()
 
 
-def _one(task: Round, scene: Scene, deadline: Deadline) -> Outcome:
+def _one(luggage: Luggage, task: Round, scene: Scene, deadline: Deadline) -> Outcome:
     torch.set_num_threads(1)  # in whichever thread or process this is
     with _pools().limit(limits=1, user_api="blas"):
         return explore(task, scene, deadline)

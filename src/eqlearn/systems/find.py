@@ -50,7 +50,7 @@ class DynamicsSettings:
     `scaling` is what observed and propagated states are divided by: nothing ("raw"), each state's spread
     ("state"), or, for the encoder's series, each state's spread at each time ("time"), for series that grow.
     `finished` adds what is beyond the paper: refinement of the law by second order, elimination, and the
-    encoder's distillation over the phases of `distil`.
+    encoder's distillation over the phases of `distil` (its read-out alone, without any).
     """
 
     encoder: EncoderShape
@@ -180,7 +180,7 @@ def find_dynamics(
             "every member's equations came to nothing or diverged; lower the `penalty` of the schedule"
         )
     found = _assembled(ranked[best], fits[best], len(failed))
-    if found.encoder is not None and settings.distil and not _distil_(found, pairs, settings, seed, follow):
+    if found.encoder is not None and not _distil_(found, pairs, settings, seed, follow):
         return replace(found, failures=found.failures + 1)
     return found
 
@@ -249,7 +249,8 @@ def _assembled(system: DynamicsSystem, fit: Refined, failures: int) -> FoundDyna
 def _distil_(
     found: FoundDynamics, pairs: Pairs, settings: DynamicsSettings, seed: int, follow: Follow
 ) -> bool:
-    """Trains the encoder, in place, to say what the law needs to hear; false if that diverged."""
+    """Makes the encoder, in place, say what the law needs to hear: its read-out by least squares, and all of
+    it over the phases of `distil`; false if that diverged."""
     fit, encoder = found.refined, found.encoder
     if fit is None or encoder is None:
         return True
@@ -270,7 +271,7 @@ def _distil_(
 
     stayed = True
     try:
-        for _ in follow("distillation", start):
+        for _ in follow("distillation", start) if settings.distil else ():
             pass
     except Diverged:
         stayed = False
