@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import typer
 
 import eqlearn
-from eqlearn.cli import main
+from eqlearn.cli import app, main
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -108,6 +109,27 @@ def test_every_public_name_is_in_the_reference():
     shown = set(re.findall(r"^::: [\w.]+\.(\w+)$", "\n".join(PAGES.values()), flags=re.M))
 
     assert set(eqlearn.__all__) - {"__version__"} <= shown
+
+
+def test_every_function_is_in_the_list_of_functions():
+    page = (DOCS / "how-to" / "primitives.md").read_text()
+    code = "from eqlearn.core.primitives import PRIMITIVES; print(*PRIMITIVES)"
+    names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    listed = re.findall(r"\| (?:\*\*)?`(\w+)`(?:\*\*)? ", page)
+    assert set(names.split()) <= set(listed)
+
+
+def test_every_option_of_every_command_is_in_the_manual():
+    page = (DOCS / "reference" / "commands.md").read_text()
+    options = {o for command in commands(typer.main.get_command(app)) for p in command.params for o in p.opts}
+
+    assert sorted(o for o in options if o.startswith("--") and f"`{o}`" not in page) == []
+
+
+def commands(command):
+    inner = getattr(command, "commands", {})
+    return [command, *(c for each in inner.values() for c in commands(each))]
 
 
 def test_every_row_of_the_paper_that_the_source_cites_is_there():

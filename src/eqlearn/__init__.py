@@ -35,6 +35,7 @@ _HOMES = {
     "eqlearn.systems.dynamics": ("DynamicsSystem",),
     "eqlearn.systems.find": ("find_dynamics",),
     "eqlearn.systems.flow": ("discover_dynamics",),
+    "eqlearn.systems.hidden": ("discover_hidden",),
     "eqlearn.estimator": ("EQLRegressor",),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from eqlearn.systems.flow import discover_dynamics as discover_dynamics
     from eqlearn.systems.gauge import Gauge as Gauge
     from eqlearn.systems.gauge import fit_gauge as fit_gauge
+    from eqlearn.systems.hidden import discover_hidden as discover_hidden
     from eqlearn.systems.images import ImageEncoder as ImageEncoder
     from eqlearn.systems.rollout import rollout as rollout
     from eqlearn.systems.series import SeriesEncoder as SeriesEncoder

@@ -51,9 +51,12 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     - `select`: which equation of the front is chosen: by "description" length, "accuracy", the "simplest"
       within one standard error, best "extrapolation", or a function of the candidates.
     - `seconds`, `restarts`: the budget; without one, the search ends when it is exact or stops improving.
+      `restarts` are networks that were fitted, those of the first, linear rounds among them.
     - `multi_output`: with several targets, one network "shared" by all, or "separate" searches.
-    - `n_jobs`: workers of the active joblib backend; their number does not change the result.
-    - `random_state`: a number gives the same equations every time; None gives others each time.
+    - `n_jobs`: workers of the active joblib backend, of which at most 4 are of use; their number does not
+      change the result.
+    - `random_state`: a number gives the same equations every time (unless `seconds` cut them short); None
+      gives others each time.
     - `verbose`: whether to show progress.
     - `warm_start`: whether to go on from the last `fit` on the same data, with a larger budget.
 
@@ -272,7 +275,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         expressions: tuple[sp.Expr, ...] = tuple(equation.expr for equation in self._equations(index))
         return expressions[0] if self._flat else expressions
 
-    def latex(self, index: int | Sequence[int] | None = None, digits: int = 4) -> Any:
+    def latex(self, index: int | Sequence[int] | None = None, digits: int | None = 6) -> Any:
         """The equation in LaTeX; a tuple of texts for several targets."""
         texts = tuple(equation.latex(digits) for equation in self._equations(index))
         return texts[0] if self._flat else texts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from eqlearn.systems.recording import Recording
 
 
-class Form(str, Enum):
+class Form(StrEnum):
     ode = "ode"
     map = "map"
 
@@ -61,7 +61,7 @@ def dynamics(
     seconds: SecondsOption = None,
     restarts: Annotated[
         int | None,
-        typer.Option(help="How many networks to start for each equation.", min=1, show_default=False),
+        typer.Option(help="How many networks to fit for each equation.", min=1, show_default=False),
     ] = None,
     seed: SeedOption = 0,
     jobs: JobsOption = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -26,7 +26,7 @@ from eqlearn.reproduce.options import Penalty
 DEMO_SECONDS = 12.0
 
 
-class Select(str, Enum):
+class Select(StrEnum):
     description = "description"
     accuracy = "accuracy"
     simplest = "simplest"
@@ -56,7 +56,12 @@ def fit(
     ] = "",
     seconds: SecondsOption = None,
     restarts: Annotated[
-        int | None, typer.Option(help="How many networks to start.", min=1, show_default=False)
+        int | None,
+        typer.Option(
+            help="How many networks to fit, those of the first, linear rounds among them.",
+            min=1,
+            show_default=False,
+        ),
     ] = None,
     seed: SeedOption = 0,
     jobs: JobsOption = None,
@@ -64,7 +69,9 @@ def fit(
     resume: ResumeOption = False,
     primitives: PrimitivesOption = "",
     hidden_layers: LayersOption = 3,
-    penalty: Annotated[Penalty, typer.Option(help="How networks are made sparse.")] = Penalty.half,
+    penalty: Annotated[
+        Penalty, typer.Option(help="How networks are made sparse: by L0.5, or by L0.")
+    ] = Penalty.half,
     select: Annotated[
         Select,
         typer.Option(help="Which equation of the front is chosen: by description length, accuracy, ..."),

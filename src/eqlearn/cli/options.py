@@ -11,19 +11,38 @@ import typer
 from eqlearn.errors import InvalidArgument
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-SecondsOption = Annotated[float | None, typer.Option(help="How long to search.", min=0.1, show_default=False)]
-SeedOption = Annotated[int, typer.Option(help="The same seed gives the same equations.", min=0)]
+SecondsOption = Annotated[
+    float | None,
+    typer.Option(
+        help="How long to search; until a law is exact or nothing improves, unless told.",
+        min=0.1,
+        show_default=False,
+    ),
+]
+SeedOption = Annotated[
+    int, typer.Option(help="The same seed gives the same equations, unless --seconds cuts them short.", min=0)
+]
 JobsOption = Annotated[
-    int | None, typer.Option(help="How many processes; -1 is one per processor.", show_default=False)
+    int | None,
+    typer.Option(
+        help="How many processes, of which at most 4 are of use; -1 is one per processor; 1 unless told.",
+        show_default=False,
+    ),
 ]
 OutOption = Annotated[
-    Path | None, typer.Option(help="The folder for the run; runs/NAME unless told.", show_default=False)
+    Path | None,
+    typer.Option(
+        help="The folder for the run; runs/ and the file's name unless told, numbered if taken.",
+        show_default=False,
+    ),
 ]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")]
 PrimitivesOption = Annotated[
     str,
     typer.Option(
-        help="The functions an equation may hold, such as 'id square sin1 mul'.", show_default=False
+        help="The functions an equation may hold, such as 'id square sin1 mul' (sin1 is sin(g), sin the "
+        "paper's sin(2πg)); what a scientist expects unless told.",
+        show_default=False,
     ),
 ]
 LayersOption = Annotated[int, typer.Option(help="How deep functions may be nested.", min=1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -18,7 +18,7 @@ IndexOption = Annotated[
 ]
 
 
-class Language(str, Enum):
+class Language(StrEnum):
     text = "text"
     latex = "latex"
     python = "python"

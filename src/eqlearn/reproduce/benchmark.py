@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,14 +21,14 @@ from eqlearn.reproduce.options import (
 )
 
 
-class Search(str, Enum):
+class Search(StrEnum):
     modern = "modern"
     networks = "networks"
     paper = "paper"
     released = "released"
 
 
-class Sine(str, Enum):
+class Sine(StrEnum):
     two_pi = "2pi"
     one = "1"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from eqlearn.training.loop import Record
 
 
-class DataSet(str, Enum):
+class DataSet(StrEnum):
     mnist = "mnist"
     digits = "digits"
 
 
-class Network(str, Enum):
+class Network(StrEnum):
     eql = "eql"
     relu = "relu"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from eqlearn.report.ledger import Ledger
 
 
-class Preset(str, Enum):
+class Preset(StrEnum):
     modern = "modern"
     paper = "paper"
     released = "released"
 
 
-class Penalty(str, Enum):
+class Penalty(StrEnum):
     half = "half"
     l0 = "l0"
 
