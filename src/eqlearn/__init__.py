@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "eqlearn.core.primitives": ("PRIMITIVES", "Primitive", "register"),
-    "eqlearn.core.sparse": ("SparseLinear", "prune_", "weights_left"),
+    "eqlearn.core.sparse": ("SparseLinear", "prune_", "settle_", "weights_left"),
     "eqlearn.core.penalties": ("L0", "Group", "Lq", "SmoothHalf", "sparsity"),
     "eqlearn.core.network": ("EQL", "Init"),
     "eqlearn.core.equation": ("Equation",),
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from eqlearn.core.primitives import register as register
     from eqlearn.core.sparse import SparseLinear as SparseLinear
     from eqlearn.core.sparse import prune_ as prune_
+    from eqlearn.core.sparse import settle_ as settle_
     from eqlearn.core.sparse import weights_left as weights_left
     from eqlearn.core.storage import load as load
     from eqlearn.core.storage import save as save

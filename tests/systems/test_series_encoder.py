@@ -29,7 +29,7 @@ def test_latents_have_standard_deviation_one_half():
 def test_settled_normalisation_says_the_same_at_rest_as_in_training():
     one = encoder()
     trained = one.train()(X)
-    one.settle_(X)
+    one.take_statistics_(X)
 
     torch.testing.assert_close(one.eval()(X), trained, atol=1e-5, rtol=1e-4)
 

@@ -141,6 +141,20 @@ def prune_(model: nn.Module, *, below: float | Float[Tensor, " members"]) -> Ten
 
 
 @torch.no_grad()
+def settle_(model: nn.Module) -> None:
+    """Replaces gates by what they have decided: closed ones prune their weight, others scale it.
+
+    After training with L0; a network without gates stays as it is.
+    """
+    for layer in sparse_layers(model):
+        if layer.gate is not None:
+            weight = layer.settled()
+            layer.raw.copy_(weight)
+            layer.gate = None
+            layer.keep_(weight != 0)
+
+
+@torch.no_grad()
 def weights_left(model: nn.Module) -> Tensor:
     """How many weights are not pruned, a number, or one number per member."""
     return sum_over_layers(model, lambda layer: layer.mask.sum(dim=(-2, -1)))

@@ -270,8 +270,7 @@ def _run(
     luggage = Luggage.packed()
     jobs = (joblib.delayed(_one)(luggage, task, scene, deadline) for task in fresh)
     workers = 1 if len(fresh) < 2 else n_jobs
-    parallel = joblib.Parallel(n_jobs=workers, return_as="generator")
-    results = parallel(jobs) if fresh else (outcome for outcome in ())
+    results = joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)
     try:
         for task in tasks:
             outcome = known[task.number] or next(results)

@@ -174,7 +174,7 @@ def twin_trial(
         return {"seed": seed, "failure": str(error), "seconds": time.perf_counter() - began}
     seconds = time.perf_counter() - began
     model.eval()
-    encoder.settle_(pairs.observed.states.float())
+    encoder.take_statistics_(pairs.observed.states.float())
     test = fresh_pairs(system, seed)
     with torch.no_grad():
         first = test.propagated.states[:, 0]

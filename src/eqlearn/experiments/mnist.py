@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from eqlearn.core.network import EQL, INITS, Init
 from eqlearn.core.penalties import L0, Penalty, SmoothHalf
 from eqlearn.core.primitives import PAPER, RELEASED
+from eqlearn.core.sparse import settle_
 from eqlearn.data.digits import Digits, LabelledImages
 from eqlearn.discovery.eliminate import eliminate
 from eqlearn.discovery.polish import polish
@@ -27,7 +28,7 @@ from eqlearn.systems.twins import relu_network
 from eqlearn.systems.warp import Warp
 from eqlearn.training.loop import Record, Training, train
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
-from eqlearn.training.presets import GatedL0, settle_
+from eqlearn.training.presets import GatedL0
 from eqlearn.training.schedule import Phase, Schedule
 from eqlearn.training.seeding import seeded
 from eqlearn.training.state import TrainingState

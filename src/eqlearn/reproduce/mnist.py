@@ -85,13 +85,13 @@ def mnist(
 
 
 def _trial(condition: Condition, digits: Digits, seed: int, folder: Path) -> dict[str, Any]:
+    from eqlearn.core.sparse import settle_
     from eqlearn.errors import EqlearnError
     from eqlearn.experiments.mnist import forget, trained
     from eqlearn.experiments.mnist_figures import draw_trial
     from eqlearn.experiments.mnist_measures import BOUND, measures
     from eqlearn.experiments.mnist_models import save_system
     from eqlearn.systems.heads import simplest_head
-    from eqlearn.training.presets import settle_
 
     recipe = condition.full_recipe()
     steps = sum(phase.steps for phase in (*recipe.learn, *recipe.refine, *recipe.finish))

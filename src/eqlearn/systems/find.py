@@ -13,6 +13,7 @@ from torch import Tensor
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.penalties import Penalty, SmoothHalf
+from eqlearn.core.sparse import settle_
 from eqlearn.discovery.least_squares import never
 from eqlearn.errors import Diverged, InvalidArgument
 from eqlearn.systems.cells import CellShape, EQLCell
@@ -27,7 +28,6 @@ from eqlearn.systems.series import EncoderShape, SeriesEncoder
 from eqlearn.systems.trajectories import Trajectories
 from eqlearn.training.loop import Record, Start, Training, train
 from eqlearn.training.optimisers import OptimiserFactory
-from eqlearn.training.presets import settle_
 from eqlearn.training.schedule import Phase, Schedule
 from eqlearn.training.state import TrainingState
 
@@ -193,7 +193,7 @@ def _ranked(
     settle_(system)
     observed = pairs.observed.states.float()
     if system.encoder is not None:
-        system.encoder.settle_(observed)
+        system.encoder.take_statistics_(observed)
     with torch.no_grad():
         losses = PropagationLoss(pairs, scales=scales)(system, phase)
     order = [int(i) for i in losses.nan_to_num(nan=torch.inf).argsort() if int(i) not in failed]

@@ -21,13 +21,12 @@ from eqlearn.core.equation import Equation
 from eqlearn.core.network import EQL
 from eqlearn.core.penalties import Penalty
 from eqlearn.core.primitives import Primitive
-from eqlearn.core.sparse import weights_left
+from eqlearn.core.sparse import settle_, weights_left
 from eqlearn.discovery.eliminate import eliminate
 from eqlearn.discovery.polish import polish
 from eqlearn.errors import InvalidArgument
 from eqlearn.training.loop import Record, train
 from eqlearn.training.optimisers import OptimiserFactory
-from eqlearn.training.presets import settle_
 from eqlearn.training.schedule import Phase
 
 STRAIGHT = "one id"  # the kinds of units of the head that is held straight

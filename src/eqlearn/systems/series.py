@@ -58,7 +58,7 @@ PAPER_ENCODER = EncoderShape()
 class Standardised(nn.Module):
     """Batch normalisation to standard deviation ½, the range that an equation's units expect.
 
-    In `eval()` it uses running means, or those that `settle_` computed from the whole training set.
+    In `eval()` it uses running means, or those that `take_statistics_` computed from the whole training set.
     """
 
     mean: Tensor
@@ -171,7 +171,7 @@ class SeriesEncoder(nn.Module):
         return h
 
     @torch.no_grad()
-    def settle_(self, x: Float[Tensor, "series time states"]) -> None:
+    def take_statistics_(self, x: Float[Tensor, "series time states"]) -> None:
         """Sets the means and deviations of the normalisation to those of these series, exactly."""
         raw = self.raw(x)
         self.norm.mean.copy_(raw.mean(dim=1, keepdim=True))

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from eqlearn.core.network import EQL, INITS, Init
 from eqlearn.core.penalties import L0, Penalty, SmoothHalf
 from eqlearn.core.primitives import PAPER, RELEASED
-from eqlearn.core.sparse import SparseLinear, sparse_layers
+from eqlearn.core.sparse import SparseLinear, settle_
 from eqlearn.errors import Diverged, InvalidArgument, NotFinite, UnknownName
 from eqlearn.training.loop import Record, train
 from eqlearn.training.members import Failure
@@ -153,17 +153,6 @@ def train_population(
     with torch.no_grad():
         final = loss(network, preset.schedule[-1])
     return TrainedPopulation(network, tuple(seeds), final, run.failures, run.seconds)
-
-
-@torch.no_grad()
-def settle_(model: nn.Module) -> None:
-    """Replaces gates by what they have decided: closed ones prune their weight, others scale it."""
-    for layer in sparse_layers(model):
-        if layer.gate is not None:
-            weight = layer.settled()
-            layer.raw.copy_(weight)
-            layer.gate = None
-            layer.keep_(weight != 0)
 
 
 def _find_preset(preset: str | Preset) -> Preset:
