@@ -1,6 +1,7 @@
 """Systems of encoder and cell: losses, members, and a short run that finds a linear map."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -91,15 +92,17 @@ def test_pairs_must_be_as_many():
         Pairs(PAIRS.observed, KINEMATICS.pairs(0, series=5).propagated)
 
 
+SHORT = DynamicsSettings(
+    encoder=EncoderShape(stride=5), cell=CELL, optimiser=torch.optim.Adam, scaling="time", finished=True,
+    schedule=(
+        Phase(name="one", steps=80, lr=1e-2, horizon=1, clip=1.0),
+        Phase(name="five", steps=80, lr=1e-2, horizon=5, clip=1.0, decay="cosine"),
+    ),
+)  # fmt: skip
+
+
 def test_a_short_run_finds_a_linear_map_and_its_hidden_parameter():
-    settings = DynamicsSettings(
-        encoder=EncoderShape(stride=5), cell=CELL, optimiser=torch.optim.Adam, scaling="time", finished=True,
-        schedule=(
-            Phase(name="one", steps=80, lr=1e-2, horizon=1, clip=1.0),
-            Phase(name="five", steps=80, lr=1e-2, horizon=5, clip=1.0, decay="cosine"),
-        ),
-        distil=(Phase(name="distil", steps=60, lr=3e-3, decay="cosine"),),
-    )  # fmt: skip
+    settings = replace(SHORT, distil=(Phase(name="distil", steps=60, lr=3e-3, decay="cosine"),))
 
     found = find_dynamics(KINEMATICS.pairs(3, series=60), settings, seed=3)
 
@@ -111,16 +114,9 @@ def test_a_short_run_finds_a_linear_map_and_its_hidden_parameter():
 
 
 def test_encoder_and_equations_agree_without_distillation_too():
-    settings = DynamicsSettings(
-        encoder=EncoderShape(stride=5), cell=CELL, optimiser=torch.optim.Adam, scaling="time", finished=True,
-        schedule=(
-            Phase(name="one", steps=80, lr=1e-2, horizon=1, clip=1.0),
-            Phase(name="five", steps=80, lr=1e-2, horizon=5, clip=1.0, decay="cosine"),
-        ),
-    )  # fmt: skip
     pairs = KINEMATICS.pairs(3, series=60)
 
-    found = find_dynamics(pairs, settings, seed=3)
+    found = find_dynamics(pairs, SHORT, seed=3)
 
     truth = pairs.propagated.states
     after = found.predict(pairs.observed.states, truth[:, 0], truth.shape[1] - 1)
