@@ -11,6 +11,7 @@ from torch import Tensor
 from eqlearn.core.gates import counter_noise, open_probability, sampled, settled
 from eqlearn.discovery.least_squares import LeastSquares, levenberg_marquardt, never
 from eqlearn.discovery.population import Population
+from eqlearn.discovery.table import some_rows
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,9 @@ class HardConcreteL0:
         stop: Callable[[], bool] = never,
     ) -> tuple[Population, Tensor]:
         """The networks with the weights whose gates stayed open."""
-        x, y = problem.x[:, : self.rows].float(), problem.y[..., : self.rows].float()
-        row_weight = torch.ones(x.shape[1]) if problem.weight is None else problem.weight[: self.rows].float()
+        some = torch.as_tensor(some_rows(problem.rows, self.rows))
+        x, y = problem.x[:, some].float(), problem.y[..., some].float()
+        row_weight = torch.ones(len(some)) if problem.weight is None else problem.weight[some].float()
         weight = theta.float().requires_grad_()
         log_alpha = torch.zeros_like(weight).requires_grad_()
         optimiser = torch.optim.Adam(

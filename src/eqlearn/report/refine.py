@@ -57,7 +57,10 @@ def _step(
     if not np.isfinite(sums.curvature).all() or not (scale > 0).all() or sums.rows <= count:
         return None
     inverse = np.linalg.pinv(sums.curvature / np.outer(scale, scale), rcond=1e-12) / np.outer(scale, scale)
-    better = equation.with_constants(np.array(equation.constants) - inverse @ sums.slope)
+    step = inverse @ sums.slope
+    if not np.isfinite(step).all():
+        return None
+    better = equation.with_constants(np.array(equation.constants) - step)
     if len(better.constants) != count:
         return None
     after = _normal_equations(better, blocks, inputs, output)
@@ -88,4 +91,5 @@ def _normal_equations(equation: Equation, blocks: Blocks, inputs: int, output: i
 
 
 def _square(equations: list[Equation] | tuple[Equation, ...], data: Measurements) -> float:
-    return float(sum(((e(data.X) - data.y[:, k]) ** 2).sum() for k, e in enumerate(equations)))
+    with np.errstate(all="ignore"):  # what overflows is infinitely wrong
+        return float(sum(((e(data.X) - data.y[:, k]) ** 2).sum() for k, e in enumerate(equations)))
