@@ -114,6 +114,16 @@ def test_a_hidden_parameter_of_each_series_is_a_variable(decays, capsys):
     assert table.loc[15].isna().all()
 
 
+def test_more_hidden_parameters_may_be_allowed_when_a_run_goes_on(decays, capsys):
+    words = ["decays.csv", "--states", "x", "--time", "t", "--id", "run", *SMALL, "--out", "found", "--quiet"]
+    main(["dynamics", *words, "--latents", "1"])
+    first = capsys.readouterr().out
+
+    assert main(["dynamics", *words, "--latents", "2", "--resume"]) == 0
+    assert capsys.readouterr().out == first
+    assert "was made with `latents`=2, not 0" in refused(capsys, *words, "--resume")
+
+
 def test_show_prints_the_run(run, capsys):
     assert main(["show", str(run)]) == 0
     assert capsys.readouterr().out.startswith("dx/dt = v\ndv/dt = -x\n")

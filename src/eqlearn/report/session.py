@@ -170,7 +170,9 @@ def _check_same(folder: RunFolder, data: Measurements | SeriesTable, settings: M
             f"the run in {folder} was made from other data or columns, so it can't be continued"
         )
     for name, value in settings.items():
-        if name not in BUDGET and then.get(name) != value:
+        # How many parameters may be hidden is asked after the search; whether there are any, before.
+        same = bool(then.get(name)) == bool(value) if name == "latents" else then.get(name) == value
+        if name not in BUDGET and not same:
             raise InvalidArgument(
                 f"the run in {folder} was made with `{name}`={then.get(name)!r}, not {value!r}; to continue "
                 "it, give the same"
