@@ -116,6 +116,9 @@ class PairLoss(nn.Module):
     """
 
     step: Tensor
+    table: Tensor
+    images: Tensor
+    labels: Tensor
 
     def __init__(
         self,
@@ -139,8 +142,10 @@ class PairLoss(nn.Module):
                 f"needs images with a label each, `batch` >= 2 and `pairs` >= 1; got {len(images)} images, "
                 f"{len(labels)} labels, `batch`={batch}, `pairs`={pairs}"
             )
-        self.table = operation.table()
-        self.images, self.labels = images, labels
+        for name, values in (("table", operation.table()), ("images", images), ("labels", labels)):
+            self.register_buffer(
+                name, values, persistent=False
+            )  # moves with the loss, is no part of its state
         self.seed, self.batch, self.pairs = seed, batch, pairs
         self.disjoint, self.warp, self.below, self.huber = disjoint, warp, below, huber
         self.unit = operation.scale / 9

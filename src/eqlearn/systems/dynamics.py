@@ -128,6 +128,6 @@ class PropagationLoss(nn.Module):
             observed, target = observed[rows], target[rows]
         if self.windows:
             starts = torch.randint(target.shape[1] - horizon, (len(target), 1), generator=generator)
-            times = starts + torch.arange(horizon + 1)
+            times = (starts + torch.arange(horizon + 1)).to(target.device)
             return observed, target.gather(1, times[..., None].expand(-1, -1, target.shape[2]))
         return observed, target[:, : horizon + 1]

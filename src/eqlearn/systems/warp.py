@@ -42,7 +42,6 @@ class Warp:
         sides = torch.tensor([images.shape[2], images.shape[1]])
         moved = 2 * self.shift / sides * drawn(2)
         plane = images[:, None].float()
-        grid = nn.functional.affine_grid(
-            torch.cat([linear, moved[:, :, None]], dim=2), list(plane.shape), align_corners=False
-        )
+        amounts = torch.cat([linear, moved[:, :, None]], dim=2).to(plane.device)
+        grid = nn.functional.affine_grid(amounts, list(plane.shape), align_corners=False)
         return nn.functional.grid_sample(plane, grid, align_corners=False)[:, 0]

@@ -138,7 +138,7 @@ def train_population(
     """
     preset = _find_preset(preset)
     x, target = _feature_major(X, y, len(seeds))
-    network = preset.build(x.shape[-2], target.shape[-2], seeds).to(x.dtype)
+    network = preset.build(x.shape[-2], target.shape[-2], seeds).to(x)
 
     def loss(model: EQL, phase: Phase) -> Tensor:
         return (model.propagate(x) - target).square().mean(dim=(-2, -1))
