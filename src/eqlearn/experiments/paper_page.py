@@ -112,8 +112,9 @@ overhead, which twenty trials trained as one program share."""
 PEERS_TELL = """\
 Same data, same machine, same run, equal CPU seconds on one thread, every trial counted; each system is told
 the same functions. The formulas of physics were written down for this comparison; the search was developed
-while looking at the other two sets. Rules and settings: `benchmarks/peers/README.md`; all figures, also where
-a peer wins: [peers/peers.md](peers/peers.md)."""
+while looking at the other two sets. The budget is short for pykan, which is not made for speed: mostly it had
+no formula yet. gplearn and pyoperon take less memory. Rules and settings: `benchmarks/peers/README.md`; all
+figures, also where a peer wins: [peers/peers.md](peers/peers.md)."""
 
 SUITES_TELL = """\
 Default settings, one setting for all, every seed counted; a trial counts if its equation is identical to
