@@ -114,6 +114,7 @@ def test_a_hidden_parameter_of_each_series_is_a_variable(decays, capsys):
     assert table.loc[15].isna().all()
 
 
+@pytest.mark.slow
 def test_more_hidden_parameters_may_be_allowed_when_a_run_goes_on(decays, capsys):
     words = ["decays.csv", "--states", "x", "--time", "t", "--id", "run", *SMALL, "--out", "found", "--quiet"]
     main(["dynamics", *words, "--latents", "1"])
