@@ -90,3 +90,10 @@ def test_members_that_diverge_are_counted_and_the_mean_is_left():
 
     assert sum(model.failures_.values()) == 3
     assert model.predict(table()).std() == pytest.approx(0)
+
+
+def test_no_restarts_are_refused_by_their_name():
+    X = np.linspace(-1, 1, 20)[:, None]
+
+    with pytest.raises(InvalidArgument, match="`restarts` must be positive, got 0"):
+        EQLRegressor(settings=SHORT, restarts=0).fit(X, X[:, 0])

@@ -16,7 +16,7 @@ from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.run import Found
 from eqlearn.discovery.select import Candidate, Constant, Rule, choose, find_rule, pareto_front
 from eqlearn.discovery.table import read_outside, read_table, split_rows
-from eqlearn.errors import NotFinite
+from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.training.presets import Preset, train_population
 
 
@@ -35,6 +35,8 @@ def search_by_gradient(
 
     Constants are as training left them, so they have no standard error.
     """
+    if restarts < 1:
+        raise InvalidArgument(f"`restarts` must be positive, got {restarts}")
     began = time.time()
     rule = find_rule(select, outside=extrapolation is not None)
     table, names = read_table(X, y, None, variables)
