@@ -11,7 +11,7 @@ from torch import nn
 from eqlearn import EQL, Equation, Phase, train
 from eqlearn.data.digits import load_digits
 from eqlearn.systems.arithmetic import ImageArithmetic, Operation, PairLoss
-from eqlearn.systems.images import encode, settle_normalisation_
+from eqlearn.systems.images import encode, take_statistics_
 
 
 def main(quick: bool = False) -> None:
@@ -28,7 +28,7 @@ def main(quick: bool = False) -> None:
     )
     for record in train(model, loss, schedule, optimiser=torch.optim.Adam):
         print(f"{record.phase} {record.step}: loss {float(record.loss):.3f}")
-    settle_normalisation_(encoder, digits.images / 255)
+    take_statistics_(encoder, digits.images / 255)
     print("y =", Equation.read(model.eval(), ["z_1", "z_2"]))
 
     z = encode(encoder, digits.images / 255)[:, 0]

@@ -17,7 +17,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.primitives import PrimitivesLike, format_set, parse_layers
+from eqlearn.core.names import SearchPenalty
+from eqlearn.core.primitives import PrimitivesLike, format_set, parse_kinds
 from eqlearn.discovery.constants import noise_of
 from eqlearn.discovery.journal import Memory
 from eqlearn.discovery.run import SCIENCE, Found, Settings, discover
@@ -187,7 +188,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         if data.weight is not None:
             raise InvalidArgument(f"`sample_weight` can't be used with the preset {preset.name!r}")
         if self.primitives is not None:
-            units = parse_layers(self.primitives, 1)[0]
+            units = parse_kinds(self.primitives)
             preset = replace(preset, primitives=format_set(units))
         if self.hidden_layers is not None:
             preset = replace(preset, hidden_layers=self.hidden_layers)
@@ -336,7 +337,7 @@ def _find_settings(settings: Any, penalty: str) -> tuple[Settings, Preset | None
         return Settings(), None
     if settings not in ("paper", "released"):
         raise UnknownName(f"no `settings` named {settings!r}; use 'modern', 'paper', 'released' or an object")
-    if penalty not in ("half", "l0"):
+    if penalty not in tuple(SearchPenalty):
         raise UnknownName(f"no `penalty` named {penalty!r}; use 'half' or 'l0'")
     return Settings(), PRESETS[settings if penalty == "half" else f"{settings}-l0"]
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from eqlearn import discover
+from eqlearn import Settings, discover
 from eqlearn.core.equation import Equation
 from eqlearn.core.primitives import lookup
 from eqlearn.discovery.atoms import homogeneous, parity
 from eqlearn.discovery.judge import judge
-from eqlearn.discovery.matching import match
+from eqlearn.discovery.matching import match, match_score
 
 
 def noise(rows, count, seed=0):
@@ -24,7 +24,7 @@ def test_the_atoms_a_target_is_made_of_are_found(support):
 
     found = match(target, base, atoms, range(80), terms=4, most=5)
 
-    best = min(found, key=lambda m: m.score(50))
+    best = min(found, key=lambda m: match_score(m.error, 50, len(m.support)))
     assert set(best.support) == set(support)
     assert best.error < 1e-12
 
@@ -111,3 +111,19 @@ def _functions():
     import sympy as sp
 
     return sp.sin, sp.cos, sp.exp, sp.log
+
+
+def test_rows_of_hardly_any_weight_do_not_hide_a_product():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.5, 2.0, (120, 2))
+    y = X[:, 0] * (1 + np.exp(X[:, 1]))
+    weight = np.ones(120)
+    wrong = rng.choice(120, 12, replace=False)
+    y[wrong] *= 3
+    weight[wrong] = 1e-12
+
+    settings = Settings(sketches=("products",))
+    found = discover(X, y, sample_weight=weight, variables=("x", "y"), restarts=1, settings=settings)
+
+    truth = Equation.parse("x*(1+exp(y))", ["x", "y"])
+    assert judge(found.best.equation, truth, dict.fromkeys("xy", (0.5, 2.0))).tier == "exact"

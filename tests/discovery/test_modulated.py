@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eqlearn import Equation, discover, judge
-from eqlearn.discovery.plan import EXACT_FIRST
+from eqlearn.discovery.kinds import EXACT_FIRST
 
 LAWS = {
     "q*(E + B*v*sin(t))": lambda q, E, B, v, t: q * (E + B * v * np.sin(t)),

@@ -81,7 +81,7 @@ def test_signs_are_settled_so_that_plain_formulas_are_defined():
     population, theta, _ = draw(primitives="log sqrt id", inputs=1)
     x = torch.linspace(0.5, 1.5, 30, dtype=torch.float64)[None]
 
-    settled = population.settle_signs(theta, x)
+    settled = population.turn_signs(theta, x)
 
     torch.testing.assert_close(
         population.evaluate(settled, x, guarded=True), population.evaluate(theta, x, guarded=True)

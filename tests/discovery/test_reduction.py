@@ -12,8 +12,8 @@ from eqlearn.discovery.judge import judge
 from eqlearn.discovery.least_squares import LeastSquares
 from eqlearn.discovery.reduction import reduced, reduced_scene, restored
 from eqlearn.discovery.run import SCIENCE
-from eqlearn.discovery.scene import Scene, Sketch
-from eqlearn.discovery.sketch import Sum
+from eqlearn.discovery.scene import Scene
+from eqlearn.discovery.sketch import Sketch, Sum
 from eqlearn.discovery.sparsify import Half
 from eqlearn.discovery.starts import Waves
 from eqlearn.discovery.structures import Vocabulary

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eqlearn import Equation, discover, judge
-from eqlearn.discovery.plan import EXACT_FIRST
+from eqlearn.discovery.kinds import EXACT_FIRST
 from eqlearn.discovery.run import SCIENCE
 
 

@@ -7,7 +7,7 @@ from scipy.integrate import solve_ivp
 from eqlearn.core.equation import Equation
 from eqlearn.errors import UnknownName
 from eqlearn.experiments.dynamics_data import KINEMATICS, OSCILLATOR, RELEASED_OSCILLATOR
-from eqlearn.experiments.dynamics_presets import PRESETS, find_preset, quick
+from eqlearn.experiments.dynamics_presets import DYNAMICS_PRESETS, find_preset, quick
 from eqlearn.experiments.dynamics_trials import compared, euler
 
 
@@ -84,16 +84,16 @@ def test_eulers_error_grows_with_time():
     assert errors[-1] > errors[10] > 0
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", DYNAMICS_PRESETS)
 def test_every_preset_fits_its_series(name):
-    preset = PRESETS[name]
+    preset = DYNAMICS_PRESETS[name]
 
     assert all(p.horizon <= preset.system.horizon for p in preset.settings.schedule)
     assert find_preset(*name.split()) is preset
 
 
 def test_a_quick_preset_is_shorter():
-    preset = PRESETS["oscillator paper half"]
+    preset = DYNAMICS_PRESETS["oscillator paper half"]
 
     assert sum(p.steps for p in quick(preset).settings.schedule) < 2_000
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.systems.images import ImageEncoder, encode, settle_normalisation_
+from eqlearn.systems.images import ImageEncoder, encode, take_statistics_
 from eqlearn.training.seeding import seeded
 
 
@@ -59,7 +59,7 @@ def test_images_too_small_for_the_convolutions_are_refused():
 def test_settled_statistics_are_those_of_all_images():
     encoder, images = small_encoder(), some_images(1000)
 
-    settle_normalisation_(encoder, images, batch=250)
+    take_statistics_(encoder, images, batch=250)
 
     latents = encode(encoder, images)
     assert abs(float(latents.mean())) < 1e-3
@@ -79,7 +79,7 @@ def test_looking_at_latents_leaves_the_encoder_as_it_was():
 def test_a_held_normalisation_stays_as_it_is_in_training():
     encoder = ImageEncoder(8, channels=(2,), kernel=3, dense=(4,))
     images = torch.rand(40, 8, 8) * 255
-    settle_normalisation_(encoder, images)
+    take_statistics_(encoder, images)
     at_rest = encoder.eval()(images)
 
     encoder.hold_normalisation_()
@@ -92,6 +92,6 @@ def test_a_held_normalisation_stays_as_it_is_in_training():
 def test_every_image_counts_once_when_statistics_are_settled(count):
     encoder, images = small_encoder(), some_images(count)
 
-    settle_normalisation_(encoder, images, batch=250)
+    take_statistics_(encoder, images, batch=250)
 
     assert abs(float(encode(encoder, images).mean())) < 1e-2

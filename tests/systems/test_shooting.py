@@ -72,7 +72,7 @@ def test_constants_come_out_exact_from_a_clean_motion():
 
     shot = shoot(flow, pieces, substeps=4, iterations=20)
 
-    np.testing.assert_allclose(shot.constants, Flow(parsed(PREY, "uv")).start, rtol=1e-6)
+    np.testing.assert_allclose(shot.values, Flow(parsed(PREY, "uv")).start, rtol=1e-6)
 
 
 def test_chaos_does_not_hinder_a_fit_of_short_pieces():
@@ -81,7 +81,7 @@ def test_chaos_does_not_hinder_a_fit_of_short_pieces():
 
     shot = shoot(flow, pieces, substeps=2, iterations=20)
 
-    np.testing.assert_allclose(shot.constants, Flow(parsed(WIND, "xyz")).start, rtol=1e-4)
+    np.testing.assert_allclose(shot.values, Flow(parsed(WIND, "xyz")).start, rtol=1e-4)
 
 
 def test_standard_errors_cover_the_truth_under_noise():
@@ -90,7 +90,7 @@ def test_standard_errors_cover_the_truth_under_noise():
 
     shot = shoot(flow, pieces, iterations=20)
 
-    off = (shot.constants - Flow(parsed(PREY, "uv")).start) / shot.standard_errors
+    off = (shot.values - Flow(parsed(PREY, "uv")).start) / shot.standard_errors
     assert (np.abs(off) < 4).all()
     assert (shot.errors < 0.012).all()
 
@@ -102,7 +102,7 @@ def test_fixed_constants_stay():
 
     shot = shoot(flow, pieces, fixed=fixed)
 
-    np.testing.assert_array_equal(shot.constants[fixed], flow.start[fixed])
+    np.testing.assert_array_equal(shot.values[fixed], flow.start[fixed])
     assert (shot.standard_errors[fixed] == 0).all()
 
 

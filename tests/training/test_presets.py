@@ -9,6 +9,7 @@ from eqlearn.core.sparse import weights_left
 from eqlearn.errors import InvalidArgument, NotFinite, UnknownName
 from eqlearn.training.optimisers import RMSPropTF1
 from eqlearn.training.presets import PRESETS, GatedL0, train_population
+from eqlearn.training.schedule import check_schedule
 
 X = np.random.default_rng(0).uniform(-1, 1, (64, 2)).astype(np.float32)
 Y = X[:, 0] * X[:, 1]
@@ -50,6 +51,11 @@ def test_the_smoothing_is_the_papers_or_the_codes():
 def test_the_units_are_the_papers_or_the_codes():
     assert PRESETS["paper"].primitives == "one*2 id*4 square*4 sin*2 exp*2 sigmoid*2 mul*2"
     assert PRESETS["released"].primitives == "one*2 id*4 square*4 sin4*2 expm1e*2 sigmoid*2 mul10*2"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_schedule_is_valid(name):
+    assert check_schedule(list(PRESETS[name].schedule)) == PRESETS[name].schedule
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -20,7 +20,7 @@ from eqlearn.cli.options import (
     listed_names,
 )
 from eqlearn.cli.printing import displayed, print_found, run_folder
-from eqlearn.reproduce.options import Penalty
+from eqlearn.core.names import SearchPenalty
 
 # The data set that ships with the package is searched for so long, unless told.
 DEMO_SECONDS = 12.0
@@ -70,8 +70,8 @@ def fit(
     primitives: PrimitivesOption = "",
     hidden_layers: LayersOption = 3,
     penalty: Annotated[
-        Penalty, typer.Option(help="How networks are made sparse: by L0.5, or by L0.")
-    ] = Penalty.half,
+        SearchPenalty, typer.Option(help="How networks are made sparse: by L0.5, or by L0.")
+    ] = SearchPenalty.half,
     select: Annotated[
         Select,
         typer.Option(help="Which equation of the front is chosen: by description length, accuracy, ..."),

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from enum import StrEnum
 
 from eqlearn.errors import InvalidArgument, WrongType
 
 # Of the names that would have been known, a message lists so many: all primitives, but not all columns.
 MOST = 30
+
+
+class SearchPenalty(StrEnum):
+    """How a search makes networks sparse: by L0.5, or by L0."""
+
+    half = "half"
+    l0 = "l0"
 
 
 def checked_names(variables: Sequence[str]) -> tuple[str, ...]:

@@ -49,7 +49,6 @@ SYMBOLS = SimpleNamespace(
     e=sp.E,
 )
 
-Formula: TypeAlias = Callable[..., Any]
 Guard: TypeAlias = Callable[..., tuple[Tensor, ...]]
 
 
@@ -69,7 +68,7 @@ class Primitive:
 
     name: str
     arity: int
-    formula: Formula
+    formula: Callable[..., Any]
     guard: Guard | None = None
     even: tuple[int, ...] = ()
 
@@ -294,6 +293,15 @@ def parse_counts(text: str) -> list[tuple[Primitive, int]]:
             )
         counts.append((lookup(match[1]), int(match[2] or 1)))
     return counts
+
+
+def parse_kinds(primitives: PrimitivesLike) -> tuple[Primitive, ...]:
+    """One set for all layers; a list of texts is one set too."""
+    if not isinstance(primitives, str) and isinstance(primitives, Iterable):
+        items = list(primitives)
+        texts = [item for item in items if isinstance(item, str)]
+        return parse_set(" ".join(texts) if len(texts) == len(items) else items)  # type: ignore[arg-type]
+    return parse_set(primitives)
 
 
 def parse_layers(primitives: PrimitivesLike, hidden_layers: int) -> tuple[tuple[Primitive, ...], ...]:

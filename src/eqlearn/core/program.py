@@ -9,7 +9,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import cached_property, lru_cache, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -77,7 +77,6 @@ class Program:
         number: Callable[[float], Any] = float,
     ) -> Any:
         """The value on arrays; a part is let go as soon as nothing needs it any more."""
-        last_use = {a: i for i, step in enumerate(self.steps) for a in step.args}
         values: dict[int, Any] = {}
         for i, step in enumerate(self.steps):
             if step.op == "variable":
@@ -89,10 +88,15 @@ class Program:
             else:
                 operation = _OPERATORS.get(step.op) or functions[step.op]
                 values[i] = operation(*(values[a] for a in step.args))
-                for a in set(step.args):
-                    if last_use[a] == i:
-                        del values[a]
+                for a in self._spent[i]:
+                    del values[a]
         return values[len(self.steps) - 1]
+
+    @cached_property
+    def _spent(self) -> tuple[tuple[int, ...], ...]:
+        """What nothing needs any more after each step."""
+        last_use = {a: i for i, step in enumerate(self.steps) for a in step.args}
+        return tuple(tuple({a for a in s.args if last_use[a] == i}) for i, s in enumerate(self.steps))
 
     def evaluate(self, columns: Arrays, constants: Arrays | None = None) -> Any:
         """The value in float64, NaN or infinite outside the domain; with other constants if given."""

@@ -36,23 +36,23 @@ def simplified(expr: sp.Expr) -> Any:
     if count > _MAX_PARTS:
         return expr
     shorter = expr
-    settled: set[sp.Expr] = set()
+    finished: set[sp.Expr] = set()
     for _ in range(min(_MAX_PASSES, 1 + _MAX_VISITS // count)):
-        before, shorter = shorter, _one_pass(shorter, settled)
+        before, shorter = shorter, _one_pass(shorter, finished)
         if shorter == before:
             break
     return shorter if complexity(shorter) <= complexity(expr) and _faithful(shorter, expr) else expr
 
 
-def _one_pass(expr: sp.Expr, settled: set[sp.Expr]) -> Any:
-    """Every part tidied once; parts that a pass did not change are `settled` and not tried again."""
+def _one_pass(expr: sp.Expr, finished: set[sp.Expr]) -> Any:
+    """Every part tidied once; parts that a pass did not change are `finished` and not tried again."""
     new: dict[sp.Expr, sp.Expr] = {}
     for node in parts(expr):
         args = [new[a] for a in node.args]
         rebuilt = node if same(args, node.args) else node.func(*args)
-        new[node] = rebuilt if rebuilt in settled else _tidy(rebuilt)
+        new[node] = rebuilt if rebuilt in finished else _tidy(rebuilt)
         if new[node] == rebuilt:
-            settled.add(rebuilt)
+            finished.add(rebuilt)
     return new[expr]
 
 

@@ -32,6 +32,8 @@ READABLE = 18
 TERMS = 12
 # Of so many rows, more would not change which candidate is chosen.
 ENOUGH = 5000
+# Later rounds grow from so many of the best networks.
+PARENTS = 6
 
 
 class Archive:
@@ -105,7 +107,7 @@ class Archive:
     def parents(self) -> Sequence[Fit]:
         """The best networks of the best one's depth and way of joining."""
         ranked = sorted((f for f in self.fits if f.weights), key=self._score)
-        return [f for f in ranked if f.kind == ranked[0].kind][:6] if ranked else ()
+        return [f for f in ranked if f.kind == ranked[0].kind][:PARENTS] if ranked else ()
 
     def front(self, deadline: Deadline) -> tuple[Candidate, ...]:
         """The Pareto front of everything found, and the equation to choose if it is not among them; exact

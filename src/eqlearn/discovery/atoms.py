@@ -55,7 +55,7 @@ class Atom:
     cost: int
 
 
-def columns_of(features: Features, x: Tensor) -> list[Argument]:
+def plain_of(features: Features, x: Tensor) -> list[Argument]:
     """The columns themselves."""
     return [Argument(x[i] * size, Sum(((i, size),)), f"x{i}") for i, size in enumerate(features.scales)]
 
@@ -198,7 +198,7 @@ def constant_one(x: Tensor) -> Argument:
 
 def simple_arguments(features: Features, x: Tensor, vocabulary: Vocabulary, most: int) -> list[Argument]:
     """What functions are taken of: columns, products, sums and differences, quotients; the simplest ones."""
-    columns, quadratics = columns_of(features, x), quadratics_of(features, x)
+    columns, quadratics = plain_of(features, x), quadratics_of(features, x)
     out = [*columns, *quadratics, *pairs_of(columns, (1.0,))]
     out += monomials_of(features, x, vocabulary.named("exp"))
     few = len(columns) < 5

@@ -17,6 +17,7 @@ from eqlearn.core.expressions import constant_holders, fitted, real_symbol, repl
 from eqlearn.core.program import lower
 from eqlearn.discovery.least_squares import never
 from eqlearn.discovery.select import Constant
+from eqlearn.discovery.uncertainty import errors_from_slopes
 
 
 @dataclass(frozen=True)
@@ -100,17 +101,17 @@ class Parametric:
             after, slopes = self._residual(columns, y, root, trial, free)
             new = _square(after)
             if new < loss:
-                settled = loss - new <= 1e-14 * loss
+                converged = loss - new <= 1e-14 * loss
                 c, residual, jacobian, loss = trial, after, slopes, new
                 damping = max(damping / 10, 1e-15)
-                if settled:
+                if converged:
                     break
             else:
                 damping *= 10
                 if damping > 1e6 or np.all(np.abs(move) <= 1e-16 * np.abs(c[free])):
                     break
         errors = np.zeros(len(c))
-        errors[free] = _standard_errors(jacobian, loss, len(y))
+        errors[free] = errors_from_slopes(jacobian, loss / max(1, len(y) - len(free)))
         influences = np.full(len(c), math.inf)
         with np.errstate(all="ignore"):
             influences[free] = np.sqrt((jacobian**2).mean(axis=0))
@@ -142,22 +143,3 @@ def _square(residual: np.ndarray) -> float:
     with np.errstate(all="ignore"):
         total = float(residual @ residual)
     return total if math.isfinite(total) else math.inf
-
-
-def _standard_errors(jacobian: np.ndarray, loss: float, rows: int) -> np.ndarray:
-    """From s²(JᵀJ)⁻¹; infinite for a constant that another can make up for, as for all of them where there
-    are fewer rows than constants."""
-    count = jacobian.shape[1]
-    with np.errstate(all="ignore"):
-        scale = np.sqrt((jacobian**2).sum(axis=0))
-    if not 0 < count <= rows or not math.isfinite(loss) or not np.isfinite(scale).all():
-        return np.full(count, math.inf)
-    scale[scale == 0] = 1.0
-    _, singular, vectors = np.linalg.svd(jacobian / scale, full_matrices=False)
-    free = singular <= 1e-7 * singular[0]
-    variance = loss / max(1, rows - count)
-    inverse = (vectors[~free] ** 2 / singular[~free, None] ** 2).sum(axis=0)
-    errors: np.ndarray = np.sqrt(variance * inverse) / scale
-    loose = (np.abs(vectors[free]) > 1e-3).any(axis=0)
-    errors[loose] = math.inf
-    return errors

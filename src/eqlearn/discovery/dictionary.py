@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
 from eqlearn.discovery.atoms import Atom
 from eqlearn.discovery.inversion import Inversion
-from eqlearn.discovery.scene import Sketch
+from eqlearn.discovery.sketch import Sketch
 
 # How many matches of a round become networks, and how many if one of them is exact.
 TAKEN, TAKEN_IF_EXACT = 40, 6
@@ -29,11 +28,6 @@ class Matched:
     key: tuple[str, ...]
     score: float
     error: float
-
-
-def match_score(error: float, rows: int, atoms: int, inputs: int) -> float:
-    """Half the deviance, and a price for each atom (its coefficient, place and inner constant) and input."""
-    return 0.5 * rows * math.log(max(error, EXACT_MATCH)) + (2.5 * atoms + inputs) * math.log(rows + 20)
 
 
 def best_sketches(found: list[Matched], whole: dict[Inversion | None, Inversion | None]) -> list[Sketch]:

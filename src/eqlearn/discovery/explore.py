@@ -13,6 +13,7 @@ from torch import Tensor
 
 from eqlearn.discovery.eliminate import eliminate_fits
 from eqlearn.discovery.inversion import Inversion
+from eqlearn.discovery.kinds import SKETCHERS
 from eqlearn.discovery.least_squares import (
     EXACT,
     Fit,
@@ -23,37 +24,25 @@ from eqlearn.discovery.least_squares import (
     stack,
     take,
 )
-from eqlearn.discovery.linear import EXACT_SHARE, allowed_banks, linear_sketches
-from eqlearn.discovery.modulated import modulated_sketches
+from eqlearn.discovery.linear import EXACT_SHARE, allowed_banks
 from eqlearn.discovery.population import Population
-from eqlearn.discovery.products import product_sketches
-from eqlearn.discovery.rational import rational_sketches
-from eqlearn.discovery.reduction import reduced, reduced_scene, restored
-from eqlearn.discovery.scanned import scanned_sketches
-from eqlearn.discovery.scene import Scene, Sketch
+from eqlearn.discovery.scene import Scene
 from eqlearn.discovery.sketch import layout
 from eqlearn.discovery.starts import Start, grown_start, linear_start, random_start
 from eqlearn.discovery.structures import Level
-from eqlearn.discovery.sums import sum_sketches
 
 # Networks of more weights than this are large.
 LARGE = 25
 # Networks of at most so many weights are eliminated in no time.
 SMALL = 12
-# What is left of a reduction must be at most so many variables for a dictionary to be worth its time.
-FEW = 6
 
 
 @dataclass(frozen=True)
 class Round:
     """What a round is to do; equal rounds give equal results, wherever they run.
 
-    `kind` is "linear" (in one bank of inputs), "rational" (quotients of polynomials), "sums" or "products"
-    (of functions out of a dictionary), each plain or inverted; "scanned" (a multiple of a logarithm, or an
-    exponential with an offset); "modulated" (a polynomial, and functions times powers); "reduced" (all of
-    these, in fewer variables); "banks" (sums of many inputs, by elimination); or "networks", drawn at a
-    `level`. A round that is `quick` gives what fits exactly, or else what is small: to eliminate the rest
-    takes longer than to find it.
+    `kind` is one of `kinds.SKETCHES`, or "networks", drawn at a `level`. A round that is `quick` gives what
+    fits exactly, or else what is small: to eliminate the rest takes longer than to find it.
     """
 
     number: int
@@ -122,7 +111,7 @@ def _solve(
         population, theta = scene.sparsifier(population, theta, seen, seed=seed, stop=stop)
     if stop():
         return [], {"cut off by the clock": len(starts)}
-    theta = population.settle_signs(theta, seen.x)
+    theta = population.turn_signs(theta, seen.x)
     lost = int((population.counts == 0).sum())
     theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT * 1e-6, stop=stop)
     fits = _to_target(population, theta, loss, drawn, problem, stop)
@@ -160,8 +149,8 @@ def _starts(
 ) -> Iterator[tuple[Inversion | None, Start]]:
     if task.kind == "banks":
         yield from _bank_starts(scene)
-    elif task.kind in SKETCHED:
-        for sketch in SKETCHED[task.kind](scene, stop):
+    elif task.kind in SKETCHERS:
+        for sketch in SKETCHERS[task.kind](scene, stop):
             start = layout(sketch.readout, scene.features.count, scene.vocabulary.identity)
             yield sketch.inversion, start
     for _ in range(task.members):
@@ -176,36 +165,6 @@ def _bank_starts(scene: Scene) -> Iterator[tuple[Inversion | None, Start]]:
     for inversion in scene.targets:
         for bank in allowed_banks(scene, int(inversion is not None)):
             yield inversion, linear_start(*shape, bank, scene.vocabulary.identity)
-
-
-def _reduced_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterator[Sketch]:
-    """What the other kinds of rounds make of the same target in fewer variables."""
-    state = reduced(scene, stop) if scene.problem.y.shape[0] == 1 else None
-    if state is None:
-        return
-    smaller = reduced_scene(state, scene, 2**scene.hidden_layers if scene.features.products else 1)
-    for name, sketches in DIRECT.items():
-        if name in ("products", "modulated", "sums") and len(state.columns) > FEW:
-            continue
-        for sketch in sketches(smaller, stop):
-            whole = restored(sketch, state, smaller, scene)
-            if whole is not None:
-                yield whole
-                left = whole.readout.value(scene.problem.x) - scene.problem.y[0]
-                if float(left.square().mean()) < EXACT_SHARE:
-                    return
-
-
-# Rounds whose starts depend on the data alone.
-DIRECT = {
-    "linear": linear_sketches,
-    "rational": rational_sketches,
-    "scanned": scanned_sketches,
-    "products": product_sketches,
-    "modulated": modulated_sketches,
-    "sums": sum_sketches,
-}
-SKETCHED = {**DIRECT, "reduced": _reduced_sketches}
 
 
 def _inversion(level: Level, scene: Scene, rng: np.random.Generator) -> Inversion | None:

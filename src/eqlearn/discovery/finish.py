@@ -13,7 +13,7 @@ import torch
 from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import real_symbol
 from eqlearn.core.network import EQL
-from eqlearn.core.snapping import number_cost, snap_constant, trusted_bits
+from eqlearn.core.snapping import snap_constant
 from eqlearn.discovery.constants import ConstantFit, Parametric
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.foresight import leave_one_out, structure_cost
@@ -22,11 +22,11 @@ from eqlearn.discovery.select import (
     EXACT_ERROR,
     Candidate,
     Constant,
-    constant_cost,
     description_length,
     formula_costs,
     prediction_length,
 )
+from eqlearn.discovery.snap import snap_in_turn
 from eqlearn.discovery.table import Table
 
 # With fewer rows for each constant, a row left out hardly differs from one that was fitted.
@@ -75,16 +75,16 @@ class Finisher:
 
     def candidate(self, fit: Fit, number: int, snap: bool = True) -> Candidate | None:
         """The candidate that a fit stands for; none if its formula is not finite on the data, or if its
-        constants can't be settled.
+        constants can't be tidied.
 
         Snapping also drops terms that do not pay for their digits; without it, all of them stay.
         """
         network = self.network(fit)
         read = self.read(network)
-        settled = [self._settle(equation, k, snap) for k, equation in enumerate(read)]
-        if any(s is None for s in settled):
+        tidied = [self._tidied(equation, k, snap) for k, equation in enumerate(read)]
+        if any(s is None for s in tidied):
             return None
-        equations, constants = zip(*(s for s in settled if s is not None), strict=True)
+        equations, constants = zip(*(s for s in tidied if s is not None), strict=True)
         return self.measure(equations, constants, network, number)
 
     def constant(self) -> Candidate:
@@ -169,7 +169,7 @@ class Finisher:
             square = float((residual**2).mean(axis=1) @ weight / weight.sum())
         return math.sqrt(square) if math.isfinite(square) else math.inf
 
-    def _settle(
+    def _tidied(
         self, equation: Equation, output: int, snap: bool
     ) -> tuple[Equation, tuple[Constant, ...]] | None:
         """Constants fitted, redundant ones collapsed, simple ones snapped."""
@@ -209,29 +209,15 @@ def _collapse(formula: Parametric, fit: ConstantFit) -> Equation:
 def _snap(
     formula: Parametric, fit: ConstantFit, table: Table, spread: float, stop: Callable[[], bool]
 ) -> tuple[list[sp.Expr | float], ConstantFit]:
-    """Each constant in turn, the surest first, moved to a simple number within its error and the others
-    refitted; a move stays if the description gets no longer."""
-    values: list[sp.Expr | float] = [float(v) for v in fit.values]
-    fixed = np.zeros(len(values), dtype=bool)
-    order = sorted(range(len(values)), key=lambda i: fit.standard_errors[i] / (abs(fit.values[i]) + 1e-300))
-    for i in order:
-        if stop():
-            break
-        value = float(fit.values[i])
-        price = constant_cost(value, float(fit.standard_errors[i]), table.rows)
-        if abs(value) * fit.influences[i] < 1e-9 * spread:
-            simple = sp.S.Zero  # rounding, whatever its standard error
-        else:
-            tolerance = max(3 * float(fit.standard_errors[i]), 1e-5 * abs(value))
-            simple = snap_constant(value, tolerance, max_cost=trusted_bits(value, tolerance))
-        if simple is None:
-            continue
-        start, hold = fit.values.copy(), fixed.copy()
-        start[i], hold[i] = float(simple), True
-        trial = formula.fit(table.X, table.y, table.weight, start=start, fixed=hold, steps=8)
-        floor = EXACT_ERROR * spread
-        rise = table.rows * (math.log(max(trial.error, floor)) - math.log(max(fit.error, floor)))
-        if rise + number_cost(simple) * math.log(2) <= price:
-            values[i], fixed, fit = simple, hold, trial
-    numbers = [v if f else float(x) for v, f, x in zip(values, fixed, fit.values, strict=True)]
-    return numbers, fit
+    floor = EXACT_ERROR * spread
+
+    def refit(fit: ConstantFit, start: np.ndarray, fixed: np.ndarray) -> ConstantFit:
+        return formula.fit(table.X, table.y, table.weight, start=start, fixed=fixed, steps=8)
+
+    def rise(before: ConstantFit, after: ConstantFit) -> float:
+        return table.rows * (math.log(max(after.error, floor)) - math.log(max(before.error, floor)))
+
+    def negligible(fit: ConstantFit, i: int) -> bool:
+        return bool(abs(fit.values[i]) * fit.influences[i] < 1e-9 * spread)  # rounding
+
+    return snap_in_turn(fit, table.rows, refit, rise, negligible=negligible, stop=stop)

@@ -13,7 +13,7 @@ import torch
 from eqlearn.core.network import EQL
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.finish import Finisher
-from eqlearn.discovery.run import Found
+from eqlearn.discovery.run import DEFAULTS, Found
 from eqlearn.discovery.select import Candidate, Constant, Rule, choose, find_rule, pareto_front
 from eqlearn.discovery.table import read_outside, read_table, split_rows
 from eqlearn.errors import InvalidArgument, NotFinite
@@ -41,7 +41,7 @@ def search_by_gradient(
     rule = find_rule(select, outside=extrapolation is not None)
     table, names = read_table(X, y, None, variables)
     features = Features.of(table.X, table.y, logarithms=False, degree=1)
-    training, validation = split_rows(table, 0.2, 60, seed)
+    training, validation = split_rows(table, DEFAULTS.validation, DEFAULTS.enough_rows, seed)
     outside = read_outside(extrapolation, X, table.y.shape[1], names)
     finisher = Finisher(features, names, training, validation, outside)
     seeds = range(seed, seed + restarts)

@@ -20,7 +20,7 @@ from eqlearn.errors import InvalidArgument, WrongType
 
 Tier: TypeAlias = Literal["wrong", "paper", "symbolic", "exact"]
 
-EXACT = 1e-9
+EXACT_DEVIATION = 1e-9
 CLEAN_ALLOWANCE, STANDARD_ERRORS, PAPER_ALLOWANCE = 1e-3, 3.0, 0.05
 SMALL_TERM = 0.02
 # Larger formulas are neither compiled nor expanded, which keeps the time bounded.
@@ -149,9 +149,9 @@ def _decide(
     strict = Comparison(f"{size} nodes, where twice the truth's and 8 are {most_nodes}")
     if size <= most_nodes:
         formula = Formula(expr, survey.variables)
-        delivered = deviation(formula, formula.constants, survey.wide, EXACT, clock)
+        delivered = deviation(formula, formula.constants, survey.wide, EXACT_DEVIATION, clock)
         strict = compare(formula, _allowance(formula.constants, standard_errors), survey, clock)
-        if not strict.flaw and delivered < EXACT:
+        if not strict.flaw and delivered < EXACT_DEVIATION:
             return Verdict("exact", "identical as delivered", delivered)
         if not strict.flaw:
             reason = f"identical once its constants move by at most {strict.moved:.2g} of their size"
@@ -179,7 +179,9 @@ def _allowance(constants: np.ndarray, standard_errors: Sequence[float | None] | 
     noisy = STANDARD_ERRORS * np.array([math.nan if e is None else e for e in standard_errors], float)
     noisy = np.where(np.isinf(noisy), size, noisy)
     # A move of 1e-9 is no move: deviations of that size count as none.
-    return np.asarray(np.where(np.isnan(noisy), CLEAN_ALLOWANCE * size, np.maximum(noisy, EXACT * size)))
+    return np.asarray(
+        np.where(np.isnan(noisy), CLEAN_ALLOWANCE * size, np.maximum(noisy, EXACT_DEVIATION * size))
+    )
 
 
 def _without_small_terms(expr: sp.Expr, survey: Survey, clock: Clock) -> sp.Expr:

@@ -94,7 +94,7 @@ def normal_equations(
     return Normal(loss / problem.rows, curvature / problem.rows, slope / problem.rows)
 
 
-Penalty = Callable[[Tensor, int], Tensor]
+Ridge = Callable[[Tensor, int], Tensor]
 
 
 def levenberg_marquardt(
@@ -103,7 +103,7 @@ def levenberg_marquardt(
     problem: LeastSquares,
     *,
     steps: int,
-    penalty: Penalty | None = None,
+    penalty: Ridge | None = None,
     guarded: bool = False,
     project: bool = False,
     enough: float = 0.0,

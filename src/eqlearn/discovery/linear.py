@@ -9,8 +9,8 @@ from torch import Tensor
 
 from eqlearn.discovery.inversion import inversions
 from eqlearn.discovery.least_squares import linear_fit, never
-from eqlearn.discovery.scene import Scene, Sketch
-from eqlearn.discovery.sketch import Sum, Unit
+from eqlearn.discovery.scene import Scene
+from eqlearn.discovery.sketch import Sketch, Sum, Unit
 
 BANKS = ("plain", "log", "quadratic", "products", "powers")
 # Of these pairs one undoes the other, or the second makes a factor of what the first did.

@@ -28,11 +28,11 @@ class Match:
     support: tuple[int, ...]
     error: float
 
-    def score(self, rows: int) -> float:
-        """Half the deviance, and a price for each atom: its coefficient, its place and its inner constant."""
-        return 0.5 * rows * math.log(max(self.error, ROUNDING)) + 2.5 * len(self.support) * math.log(
-            rows + 20
-        )
+
+def match_score(error: float, rows: int, atoms: int, inputs: int = 0, *, floor: float = ROUNDING) -> float:
+    """Half the deviance, and a price for each atom (its coefficient, place and inner constant) and input; an
+    error below `floor` is rounding."""
+    return 0.5 * rows * math.log(max(error, floor)) + (2.5 * atoms + inputs) * math.log(rows + 20)
 
 
 def match(
@@ -82,7 +82,7 @@ def match(
             if stop():
                 break
             keep(_extended(parent, flat, left))
-    ranked = sorted(found.values(), key=lambda m: m.score(rows))
+    ranked = sorted(found.values(), key=lambda m: match_score(m.error, rows, len(m.support)))
     # Many atoms come close to anything smooth; few with a constant yet to be fitted are the better start.
     return [m for n in range(1, terms + 1) for m in [r for r in ranked if len(r.support) == n][:most]]
 

@@ -10,17 +10,17 @@ import torch
 from eqlearn.discovery.atoms import (
     Argument,
     Atom,
-    columns_of,
     homogeneous,
     involved,
     monomials_of,
     parity,
+    plain_of,
     quadratics_of,
 )
 from eqlearn.discovery.dictionary import EXACT_MATCH, ROWS, Matched, best_sketches, until
 from eqlearn.discovery.least_squares import never
-from eqlearn.discovery.scene import Scene, Sketch
-from eqlearn.discovery.sketch import Sum, Unit
+from eqlearn.discovery.scene import Scene
+from eqlearn.discovery.sketch import Sketch, Sum, Unit
 from eqlearn.discovery.starts import angular_frequency
 from eqlearn.discovery.sums import matched_sums, times_of
 
@@ -50,7 +50,7 @@ def modulated_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[S
 def _atoms(scene: Scene) -> Iterator[Atom]:
     times, exponential = scene.vocabulary.named("mul"), scene.vocabulary.named("exp")
     x, features = scene.problem.x, scene.features
-    columns, quadratics = columns_of(features, x), quadratics_of(features, x)
+    columns, quadratics = plain_of(features, x), quadratics_of(features, x)
     if times is None:
         return
     powers = monomials_of(features, x, exponential)

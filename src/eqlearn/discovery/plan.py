@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 from eqlearn.discovery.explore import Round
 from eqlearn.discovery.features import Features
+from eqlearn.discovery.kinds import EXACT_FIRST, SKETCHES
 from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.structures import Level
 from eqlearn.errors import InvalidArgument, UnknownName
 
 # Multiplications that one step of a round may take.
 STEP = 2e8
-# The rounds before networks are drawn: first for an exact law, the cheapest first; then for any law.
-EXACT_FIRST = ("linear", "rational", "scanned", "products", "reduced", "modulated", "sums")
-SKETCHES = (*EXACT_FIRST, "banks")
 
 
 @dataclass(frozen=True)

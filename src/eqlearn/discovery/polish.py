@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from eqlearn.core.network import EQL
 from eqlearn.discovery.least_squares import EXACT, Fit, LeastSquares, levenberg_marquardt, normal_equations
 from eqlearn.discovery.population import Population
 from eqlearn.discovery.table import read_table
+from eqlearn.discovery.uncertainty import errors_from_curvature
 from eqlearn.errors import InvalidArgument
 from eqlearn.words import counted
 
@@ -91,20 +91,4 @@ def standard_errors(fit: Fit, problem: LeastSquares) -> Tensor:
     )
     observations = problem.rows * problem.y.shape[0]
     variance = fit.loss * problem.rows / max(1, observations - count)
-    return covariance_diagonal(curvature, variance).sqrt()
-
-
-def covariance_diagonal(curvature: Tensor, variance: float) -> Tensor:
-    """The diagonal of `variance` times the inverse curvature, infinite where that does not exist."""
-    scale = curvature.diagonal().sqrt()
-    if not bool((scale > 0).all()) or not math.isfinite(variance):
-        return torch.full_like(scale, torch.inf)
-    values, vectors = torch.linalg.eigh(curvature / scale[:, None] / scale)
-    free = values < 1e-11 * values[-1]
-    loose = (
-        vectors[:, free].abs().amax(dim=1) > 1e-3
-        if bool(free.any())
-        else torch.zeros(len(scale), dtype=torch.bool)
-    )
-    inverse = (vectors[:, ~free].square() / values[~free]).sum(dim=1)
-    return torch.where(loose, torch.inf, variance * inverse / scale.square())
+    return torch.as_tensor(errors_from_curvature(curvature.numpy(), variance))

@@ -178,7 +178,7 @@ class Population:
         return y.detach(), blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=2)
 
     @torch.no_grad()
-    def settle_signs(self, theta: Tensor, x: Tensor) -> Tensor:
+    def turn_signs(self, theta: Tensor, x: Tensor) -> Tensor:
         """Turns round the arguments that a guard sees only by magnitude where they are mostly negative, so
         that the plain formula is defined on the data."""
         _, _, at = self._forward(self.maps(theta), x, guarded=True)

@@ -12,11 +12,11 @@ from eqlearn.discovery.atoms import (
     RATIOS,
     Argument,
     Atom,
-    columns_of,
     constant_one,
     functions_of,
     monomials_of,
     pairs_of,
+    plain_of,
     quadratics_of,
     roots_of,
     simple_arguments,
@@ -29,16 +29,15 @@ from eqlearn.discovery.dictionary import (
     TAKEN,
     Matched,
     best_sketches,
-    match_score,
     simplest,
     until,
 )
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import Inversion
 from eqlearn.discovery.least_squares import linear_fit, never
-from eqlearn.discovery.matching import match
-from eqlearn.discovery.scene import Scene, Sketch
-from eqlearn.discovery.sketch import Sum, Unit
+from eqlearn.discovery.matching import match, match_score
+from eqlearn.discovery.scene import Scene
+from eqlearn.discovery.sketch import Sketch, Sum, Unit
 
 
 def product_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[Sketch]:
@@ -77,7 +76,7 @@ def product_factors(scene: Scene, stop: Callable[[], bool] = never) -> list[Atom
     """Sums of two terms, functions, and functions with 1 added or taken away, none of them ever zero;
     fewer if `stop()` holds."""
     x, features, unary = scene.problem.x, scene.features, scene.vocabulary.unary
-    columns, quadratics = columns_of(features, x), quadratics_of(features, x)
+    columns, quadratics = plain_of(features, x), quadratics_of(features, x)
     arguments = simple_arguments(features, x, scene.vocabulary, MOST_ARGUMENTS)
     one = constant_one(x)
     few = len(columns) < 4
@@ -113,28 +112,30 @@ def _products(
     rows = len(target)
     logs = list(features.logarithm_inputs)
     ones = torch.ones(1, rows, dtype=x.dtype)
+    weighted = scene.weighted
     logarithm = target.abs().log()
     names = [a.key for a in exponents] + [f.key for f in factors]
     banks = [logs] if rows > 3 * len(logs) + 6 else [logs, []]
     for bank in banks:
         base = torch.cat([ones, x[bank]])
-        for found in match(logarithm, base, values, names, terms=3, most=2 * TAKEN, stop=stop):
+        seen = (weighted(logarithm), weighted(base), weighted(values))
+        for found in match(*seen, names, terms=3, most=2 * TAKEN, stop=stop):
             if stop():
                 return
             columns = torch.cat([base, values[list(found.support)]])
-            solution = linear_fit(columns, logarithm)
-            left = logarithm - solution @ columns
-            error = float(left.square().sum() / (logarithm - logarithm.mean()).square().sum())
+            solution = linear_fit(weighted(columns), weighted(logarithm))
+            left = weighted(logarithm - solution @ columns)
+            error = float(left.square().sum() / weighted(logarithm - logarithm.mean()).square().sum())
             powers = dict(zip(bank, solution[1 : len(base)].tolist(), strict=True))
             chosen = list(zip(found.support, solution[len(base) :].tolist(), strict=True))
             term = _product(scene, powers, chosen, exponents, factors)
             if term is None or _depth(term, features) > limit:
                 continue
-            value = term.value(x)
-            factor = float((value @ target) / (value @ value))
+            value = weighted(term.value(x))
+            factor = float((value @ weighted(target)) / (value @ value))
             if not math.isfinite(factor) or factor == 0:
                 continue
-            score = match_score(error, rows, len(chosen), len(powers))
+            score = match_score(error, rows, len(chosen), len(powers), floor=EXACT_MATCH)
             key = tuple(sorted(names[i] for i in found.support))
             yield Matched(Sketch(inversion, term * factor), key, score, error)
 

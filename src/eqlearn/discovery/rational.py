@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from eqlearn.discovery.least_squares import never
-from eqlearn.discovery.scene import Scene, Sketch
-from eqlearn.discovery.sketch import Sum, Unit
+from eqlearn.discovery.scene import Scene
+from eqlearn.discovery.sketch import Sketch, Sum, Unit
 
 # A singular value below this fraction of the largest is a relation that holds to rounding.
 NULL = 1e-11

@@ -17,8 +17,8 @@ from torch import Tensor
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import inversions
 from eqlearn.discovery.least_squares import LeastSquares, linear_fit, never
-from eqlearn.discovery.scene import Scene, Sketch
-from eqlearn.discovery.sketch import Sum, Unit
+from eqlearn.discovery.scene import Scene
+from eqlearn.discovery.sketch import Sketch, Sum, Unit
 from eqlearn.discovery.structures import Vocabulary
 
 # How far slopes may be from a symmetry, relative to their size, for it to be tried.
@@ -69,7 +69,8 @@ def reduced(scene: Scene, stop: Callable[[], bool] = never) -> Reduction | None:
     for _ in range(2 * len(columns)):
         if stop():
             return None
-        options = sorted(_options(state, scene.vocabulary), key=lambda pair: pair[0])
+        options = [o for o in _options(state, scene.vocabulary) if math.isfinite(o[0])]
+        options.sort(key=lambda option: option[0])
         if not options or options[0][0] > TOLERANCE:
             break
         state = options[0][1]

@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +18,8 @@ import sympy as sp
 import torch
 from threadpoolctl import ThreadpoolController
 
-from eqlearn.core.primitives import Luggage, Primitive, PrimitivesLike, parse_set
+from eqlearn.core.names import SearchPenalty
+from eqlearn.core.primitives import Luggage, PrimitivesLike, parse_kinds
 from eqlearn.discovery.archive import Archive
 from eqlearn.discovery.deadline import Deadline
 from eqlearn.discovery.explore import Outcome, Round, explore
@@ -26,8 +27,9 @@ from eqlearn.discovery.features import MOST, Features
 from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.inversion import inversions
 from eqlearn.discovery.journal import Journal
+from eqlearn.discovery.kinds import EXACT_FIRST, SKETCHES
 from eqlearn.discovery.least_squares import LeastSquares
-from eqlearn.discovery.plan import EXACT_FIRST, SKETCHES, Menu
+from eqlearn.discovery.plan import Menu
 from eqlearn.discovery.rational import HIGHEST
 from eqlearn.discovery.scene import Scene
 from eqlearn.discovery.screening import screen
@@ -81,6 +83,8 @@ DEFAULTS = Settings()
 READ_ROWS = 20_000
 # An exact formula of at most so many nodes ends the search at once.
 BRIEF = 16
+# Shares of the time: until rounds end, and what is kept for the last fit, at least and at most.
+ROUNDS, LAST_FIT, MOST_FOR_LAST_FIT = 0.88, 0.04, 0.2
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ def discover(
     Ctrl-C ends the search and gives the best found so far.
     """
     began = time.time()
-    if penalty not in ("half", "l0"):
+    if penalty not in tuple(SearchPenalty):
         raise UnknownName(f"no search penalty named {penalty!r}; use 'half' or 'l0'")
     for name, value in (("seconds", seconds), ("restarts", restarts)):
         if value is not None and not value > 0:
@@ -183,7 +187,7 @@ def discover(
     table, names = read_table(X, y, sample_weight, variables)
     if table.weight is not None:
         table = table.take(np.flatnonzero(table.weight))
-    units = _kinds(primitives)
+    units = parse_kinds(primitives)
     vocabulary = Vocabulary.of([p for p in units if p.name != "pow"])
     names_of = {p.name for p in units}
     degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
@@ -240,23 +244,14 @@ def discover(
     )  # fmt: skip
 
 
-def _kinds(primitives: PrimitivesLike) -> tuple[Primitive, ...]:
-    """The functions that may occur; a list of texts is one set, for which layers hold them is not told."""
-    if not isinstance(primitives, str) and isinstance(primitives, Iterable):
-        items = list(primitives)
-        texts = [item for item in items if isinstance(item, str)]
-        return parse_set(" ".join(texts) if len(texts) == len(items) else items)  # type: ignore[arg-type]
-    return parse_set(primitives)
-
-
 def _deadlines(began: float, seconds: float | None, rows: int) -> tuple[Deadline, Deadline, Deadline]:
     """When to end the rounds, the reading of formulas, and the search."""
     if seconds is None:
         return Deadline(math.inf), Deadline(math.inf), Deadline(math.inf)
     # The last fit, to all rows of a long table, takes about as long as it took to prepare them.
-    prepared = min(time.time() - began, 0.2 * seconds) if rows > READ_ROWS else 0.0
-    last = seconds - max(0.04 * seconds, prepared)
-    ends = (min(0.88 * seconds, last), last, seconds)
+    prepared = min(time.time() - began, MOST_FOR_LAST_FIT * seconds) if rows > READ_ROWS else 0.0
+    last = seconds - max(LAST_FIT * seconds, prepared)
+    ends = (min(ROUNDS * seconds, last), last, seconds)
     rounds, reading, search = (Deadline(began + after) for after in ends)
     return rounds, reading, search
 
@@ -310,7 +305,7 @@ def _ended(
     menu: Menu,
 ) -> str:
     """Why the search is over, or nothing."""
-    # What comes next may say the same in fewer words, and costs little.
+    # Where an exact formula is long, the sketches still to come may say the same in fewer words.
     if archive.complete and (_brief(archive.best, settings) or rounds >= len(EXACT_FIRST)):
         return "exact"
     if deadline():

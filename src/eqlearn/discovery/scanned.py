@@ -11,8 +11,8 @@ from torch import Tensor
 from eqlearn.discovery.inversion import Inversion, inverted
 from eqlearn.discovery.least_squares import never
 from eqlearn.discovery.linear import allowed_banks, solved
-from eqlearn.discovery.scene import Scene, Sketch
-from eqlearn.discovery.sketch import Sum, Unit
+from eqlearn.discovery.scene import Scene
+from eqlearn.discovery.sketch import Sketch, Sum, Unit
 
 # Factors before a logarithm, in units of the target's spread: with larger ones it is almost a straight line.
 FACTORS = tuple(sign * 0.25 * 2 ** (k / 2) for k in range(13) for sign in (1, -1))

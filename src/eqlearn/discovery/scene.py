@@ -10,7 +10,6 @@ from torch import Tensor
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.inversion import Inversion
 from eqlearn.discovery.least_squares import LeastSquares
-from eqlearn.discovery.sketch import Sum
 from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Waves
 from eqlearn.discovery.structures import Vocabulary
@@ -35,6 +34,11 @@ class Scene:
             return self.problem.y[0], self.hidden_layers
         return inversion.target[0] / inversion.scale, self.hidden_layers - 1
 
+    def weighted(self, values: Tensor) -> Tensor:
+        """Values `(..., rows)` times the roots of the rows' weights: as least squares sees them."""
+        weight = self.problem.weight
+        return values if weight is None else values * weight.sqrt()
+
     def thinned(self, rows: int) -> Scene:
         """The same scene on every so manieth row: as many as it takes to tell formulas apart."""
         if self.problem.rows <= rows:
@@ -49,11 +53,3 @@ class Scene:
     def targets(self) -> tuple[Inversion | None, ...]:
         """The ways to see the target: as it is, and through each inversion."""
         return (None, *self.inversions)
-
-
-@dataclass(frozen=True)
-class Sketch:
-    """A formula for the target, or for an inversion of it: where a network may start."""
-
-    inversion: Inversion | None
-    readout: Sum

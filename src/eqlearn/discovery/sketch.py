@@ -11,6 +11,7 @@ from torch import Tensor
 
 from eqlearn.core.network import argument_rows
 from eqlearn.core.primitives import Primitive
+from eqlearn.discovery.inversion import Inversion
 from eqlearn.discovery.starts import Start
 from eqlearn.discovery.structures import Structure
 
@@ -73,6 +74,14 @@ class Unit:
         return value
 
 
+@dataclass(frozen=True)
+class Sketch:
+    """A formula for the target, or for an inversion of it: where a network may start."""
+
+    inversion: Inversion | None
+    readout: Sum
+
+
 def layout(readout: Sum, in_features: int, identity: Primitive) -> Start:
     """The network whose read-out is this sum; identities carry a unit to a layer further up.
 
@@ -80,7 +89,7 @@ def layout(readout: Sum, in_features: int, identity: Primitive) -> Start:
     """
     depth = max(1, readout.level)
     layers: list[dict[Unit, None]] = [{} for _ in range(depth)]
-    top = _settled(readout, depth + 1, layers, identity)
+    top = _lifted(readout, depth + 1, layers, identity)
     if not layers[0]:  # what is linear in the inputs has a unit that sees nothing
         layers[0][Unit(identity, (Sum(),))] = None
     ordered = [sorted(units, key=lambda u: (u.primitive.arity, u.primitive.name)) for units in layers]
@@ -94,11 +103,11 @@ def layout(readout: Sum, in_features: int, identity: Primitive) -> Start:
     return Start(structure, weights)
 
 
-def _settled(term: Sum, level: int, layers: list[dict[Unit, None]], identity: Primitive) -> Sum:
+def _lifted(term: Sum, level: int, layers: list[dict[Unit, None]], identity: Primitive) -> Sum:
     """The sum with every unit lifted to the layer just below `level`, and all of them entered there."""
     units = []
     for unit, w in term.units:
-        own = Unit(unit.primitive, tuple(_settled(a, unit.level, layers, identity) for a in unit.arguments))
+        own = Unit(unit.primitive, tuple(_lifted(a, unit.level, layers, identity) for a in unit.arguments))
         layers[own.level - 1][own] = None
         for above in range(own.level, level - 1):
             own = Unit(identity, (Sum(units=((own, 1.0),)),))

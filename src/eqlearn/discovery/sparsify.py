@@ -13,6 +13,9 @@ from eqlearn.discovery.least_squares import LeastSquares, levenberg_marquardt, n
 from eqlearn.discovery.population import Population
 from eqlearn.discovery.table import some_rows
 
+# The share of the steps over which the penalty of L0 rises.
+RAMP = 0.3
+
 
 @dataclass(frozen=True)
 class Half:
@@ -103,7 +106,7 @@ class HardConcreteL0:
             gate = sampled(log_alpha, counter_noise(seeds, torch.tensor(step), theta.shape[1]).float())
             residual = population.evaluate(weight * gate * alive, x, guarded=True) - y
             error = (residual.square() * row_weight).mean(dim=(1, 2))
-            ramp = min(1.0, max(0.0, step / self.steps - self.free) / 0.3)
+            ramp = min(1.0, max(0.0, step / self.steps - self.free) / RAMP)
             cost = torch.log1p(error) + ramp * self.penalty * (open_probability(log_alpha) * alive).sum(dim=1)
             fine = torch.isfinite(cost)
             weight_grad, gate_grad = torch.autograd.grad(

@@ -13,11 +13,11 @@ from eqlearn.discovery.atoms import (
     RATIOS,
     Argument,
     Atom,
-    columns_of,
     constant_one,
     functions_of,
     monomials_of,
     pairs_of,
+    plain_of,
     powers_of,
     quadratics_of,
     roots_of,
@@ -32,15 +32,14 @@ from eqlearn.discovery.dictionary import (
     TAKEN,
     Matched,
     best_sketches,
-    match_score,
     simplest,
     until,
 )
 from eqlearn.discovery.inversion import Inversion
 from eqlearn.discovery.least_squares import linear_fit, never
-from eqlearn.discovery.matching import match
-from eqlearn.discovery.scene import Scene, Sketch
-from eqlearn.discovery.sketch import Sum, Unit
+from eqlearn.discovery.matching import match, match_score
+from eqlearn.discovery.scene import Scene
+from eqlearn.discovery.sketch import Sketch, Sum, Unit
 
 
 def sum_sketches(scene: Scene, stop: Callable[[], bool] = never) -> list[Sketch]:
@@ -78,7 +77,7 @@ def _banks(scene: Scene, inversion: Inversion | None) -> list[list[int]]:
 def sum_atoms(scene: Scene, stop: Callable[[], bool] = never) -> list[Atom]:
     """Functions of simple arguments, quotients, and products of two of them; fewer if `stop()` holds."""
     x, features, unary = scene.problem.x, scene.features, scene.vocabulary.unary
-    columns, quadratics = columns_of(features, x), quadratics_of(features, x)
+    columns, quadratics = plain_of(features, x), quadratics_of(features, x)
     arguments = simple_arguments(features, x, scene.vocabulary, MOST_ARGUMENTS)
     atoms = [a.as_atom() for a in monomials_of(features, x, scene.vocabulary.named("exp"))]
     atoms += [a.as_atom() for a in quadratics]
@@ -132,8 +131,7 @@ def matched_sums(
     x, (target, _) = scene.problem.x, scene.seen(inversion)
     rows = len(target)
     base = torch.cat([torch.ones(1, rows, dtype=x.dtype), x[bank]])
-    root = None if scene.problem.weight is None else scene.problem.weight.sqrt()
-    weighted = (lambda t: t) if root is None else (lambda t: t * root)
+    weighted = scene.weighted
     names = [a.key for a in atoms]
     for found in match(
         weighted(target), weighted(base), weighted(values), names, terms=terms, most=TAKEN // 2, stop=stop
@@ -152,5 +150,5 @@ def matched_sums(
         for atom, c in zip(chosen, factors.tolist(), strict=True):
             if c != 0:
                 readout = readout + atom.term * c
-        score = match_score(error, rows, len(chosen), len(inputs))
+        score = match_score(error, rows, len(chosen), len(inputs), floor=EXACT_MATCH)
         yield Matched(Sketch(inversion, readout), tuple(sorted(a.key for a in chosen)), score, error)

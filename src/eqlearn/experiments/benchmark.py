@@ -83,25 +83,22 @@ class Condition:
         return "-".join(parts)
 
 
-def trials(
-    target: Target, condition: Condition, seeds: Sequence[int], n_jobs: int | None = None
-) -> Iterator[dict[str, Any]]:
+def trials(target: Target, condition: Condition, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
     """One record per seed; every seed started is counted."""
     if condition.preset in ("modern", "networks"):
         for seed in seeds:
-            yield _modern(target, condition, seed, n_jobs)
+            yield _modern(target, condition, seed)
     else:
         yield from _faithful(target, condition, seeds)
 
 
-def _modern(target: Target, condition: Condition, seed: int, n_jobs: int | None) -> dict[str, Any]:
+def _modern(target: Target, condition: Condition, seed: int) -> dict[str, Any]:
     X, y = target.data(seed, condition.noise)
     settings = Settings() if condition.preset == "modern" else Settings(sketches=())
     began = time.perf_counter()
     found = discover(
         X, y, variables=target.variables, primitives=PAPER_SETS[condition.sine], penalty=condition.penalty,
-        hidden_layers=target.hidden_layers, seed=seed, n_jobs=n_jobs,
-        settings=settings,
+        hidden_layers=target.hidden_layers, seed=seed, settings=settings,
     )  # fmt: skip
     if found.ended == "interrupted":
         raise KeyboardInterrupt  # half a search is no trial; the same command does it whole

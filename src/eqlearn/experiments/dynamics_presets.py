@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import Literal
 
 import torch
 
@@ -145,7 +146,7 @@ def _modern_l0(settings: DynamicsSettings) -> DynamicsSettings:
     return replace(settings, cell=replace(settings.cell, gates=True), penalty=L0())
 
 
-PRESETS: Mapping[str, DynamicsPreset] = MappingProxyType(
+DYNAMICS_PRESETS: Mapping[str, DynamicsPreset] = MappingProxyType(
     {
         "kinematics modern half": DynamicsPreset(KINEMATICS, _MODERN_KINEMATICS),
         "kinematics modern l0": DynamicsPreset(KINEMATICS, _modern_l0(_MODERN_KINEMATICS)),
@@ -178,9 +179,9 @@ PRESETS: Mapping[str, DynamicsPreset] = MappingProxyType(
 def find_preset(system: str, preset: str, penalty: str) -> DynamicsPreset:
     """The preset of that system, name and penalty."""
     name = f"{system} {preset} {penalty}"
-    if name not in PRESETS:
-        raise UnknownName(f"no preset {name!r}; the known ones are {', '.join(PRESETS)}")
-    return PRESETS[name]
+    if name not in DYNAMICS_PRESETS:
+        raise UnknownName(f"no preset {name!r}; the known ones are {', '.join(DYNAMICS_PRESETS)}")
+    return DYNAMICS_PRESETS[name]
 
 
 def quick(preset: DynamicsPreset) -> DynamicsPreset:
@@ -198,23 +199,35 @@ def quick(preset: DynamicsPreset) -> DynamicsPreset:
     return DynamicsPreset(preset.system, settings)
 
 
-# The ReLU networks that stand where the EQL cell stands [47, 61]: recurrent, with shared weights, the
-# same encoder and form as the preset, our scaling, and more steps than our own equations get.
-TWINS: Mapping[str, tuple[int, Schedule]] = MappingProxyType(
+@dataclass(frozen=True)
+class Twin:
+    """A ReLU network that stands where the EQL cell stands: its depth, how it is trained, and how its
+    encoder's series are scaled."""
+
+    depth: int
+    schedule: Schedule
+    scaling: Literal["state", "time"]
+
+
+# Recurrent, with shared weights [47, 61], the same encoder and form as the preset, our scaling, and more
+# steps than our own equations get.
+TWINS: Mapping[str, Twin] = MappingProxyType(
     {
-        "kinematics": (
-            2,
-            (
+        "kinematics": Twin(
+            depth=2,
+            schedule=(
                 Phase(name="one step", steps=500, lr=3e-3, horizon=1, clip=1.0),
                 Phase(name="five steps", steps=2_000, lr=3e-3, horizon=5, clip=1.0, decay="cosine"),
             ),
+            scaling="time",
         ),
-        "oscillator": (
-            4,
-            (
+        "oscillator": Twin(
+            depth=4,
+            schedule=(
                 *(Phase(name=f"{h} steps", steps=250, lr=2e-3, horizon=h, clip=1.0) for h in (1, 3, 5, 7)),
                 Phase(name="25 steps", steps=1_000, lr=2e-3, horizon=25, clip=1.0, decay="cosine"),
             ),
+            scaling="state",
         ),
     }
 )

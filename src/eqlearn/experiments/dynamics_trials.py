@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,7 +34,6 @@ TEST_SERIES = 2_000
 POINTS = 200  # of them kept in the record, for the figure of z against the parameter
 FAINT = 1e-3  # of the largest change: below it, a term is not counted as one that was found
 LEGIBLE = 90  # weights of a network whose equations are worth a line while it trains
-STATES = ("u", "v")
 
 
 def fresh_pairs(system: System, seed: int) -> Pairs:
@@ -151,16 +150,17 @@ def twin_trial(
     """The same encoder with a ReLU network for a cell, trained on the same series."""
     system, began = preset.system, time.perf_counter()
     pairs = system.pairs(seed)
-    depth, schedule = TWINS[system.name]
-    schedule = tuple(replace(p, steps=max(20, int(share * p.steps))) for p in schedule)
+    twin = TWINS[system.name]
+    schedule = tuple(replace(p, steps=max(20, int(share * p.steps))) for p in twin.schedule)
     form: Form = "map" if preset.settings.cell.form == "map" else "residual"
     scales = pairs.propagated.scales.float()
     encoder = SeriesEncoder(
         len(system.states), system.observed, 1, shape=preset.settings.encoder,
-        scales=encoder_scales(pairs.observed, "state" if system.name == "oscillator" else "time"),
-        seed=seed * 1000 + 500,
+        scales=encoder_scales(pairs.observed, twin.scaling), seed=seed * 1000 + 500,
     )  # fmt: skip
-    cell = ReLUCell(len(system.states), 1, depth=depth, form=form, dt=system.dt, scales=scales, seed=seed)
+    cell = ReLUCell(
+        len(system.states), 1, depth=twin.depth, form=form, dt=system.dt, scales=scales, seed=seed
+    )
     model = DynamicsSystem(encoder, cell)
     loss = PropagationLoss(pairs, scales=scales, batch=preset.settings.batch, seed=seed)
 
@@ -243,7 +243,7 @@ def exact_series(system: System, seed: int) -> Mapping[str, Any]:
     return {"times": times.tolist(), "series": [_rounded(s) for s in test.propagated.states[0].mT]}
 
 
-def present_equations(record: Record) -> list[str]:
+def present_equations(record: Record, states: Sequence[str]) -> list[str]:
     """The equations that the leading member of a training has come to, cut to a line each.
 
     Nothing while they are too long to be worth reading: a network that is not pruned yet.
@@ -255,6 +255,5 @@ def present_equations(record: Record) -> list[str]:
     if system.cell.members is None or int(record.weights_left.flatten()[0]) > LEGIBLE:
         return []
     cell = system.cell.member(int(losses.argmin())).double().eval()
-    states = STATES[: cell.states]
     equations = Law.of_cell(cell, states, ("z",)).equations()
     return [f"{s}' = {e.rounded(3)}"[:110] for s, e in zip(states, equations, strict=True)]

@@ -23,7 +23,7 @@ from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.report.checkpoint import followed
 from eqlearn.systems.arithmetic import ImageArithmetic, Operation, PairLoss, random_pairs
 from eqlearn.systems.heads import Head, eliminated_heads, free_constant_, hold_straight_, simplest_head
-from eqlearn.systems.images import ImageEncoder, encode, settle_normalisation_
+from eqlearn.systems.images import ImageEncoder, encode, take_statistics_
 from eqlearn.systems.twins import relu_network
 from eqlearn.systems.warp import Warp
 from eqlearn.training.loop import Record, Training, train
@@ -311,7 +311,7 @@ def trained(
         model.equation = network
     else:
         settle_(model.equation)
-        settle_normalisation_(model.encoder, data.images)
+        take_statistics_(model.encoder, data.images)
     return Trained(model.eval(), tuple(heads), perf_counter() - began, resumed)
 
 
@@ -329,7 +329,7 @@ def _observed(
     model: ImageArithmetic, data: LabelledImages, condition: Condition, seed: int, count: int
 ) -> tuple[Tensor, Tensor]:
     """Latents of random pairs of training images, and what the equation is to give for them."""
-    settle_normalisation_(model.encoder, data.images)
+    take_statistics_(model.encoder, data.images)
     latents = encode(model.encoder, data.images)
     table = condition.operation.table()
     allowed = None if condition.below is None else table < condition.below

@@ -16,7 +16,7 @@ from eqlearn.experiments.timing import timing_table
 from eqlearn.report.ledger import read_ledger
 from eqlearn.words import counted
 
-PRESETS = {
+TITLES = {
     "modern": "ours",
     "networks": "ours, networks alone",
     "paper": "the paper's recipe, run here",
@@ -44,7 +44,7 @@ PEERS = "peers/peers"
 SYSTEMS = {"kinematics": "Kinematics", "oscillator": "Harmonic oscillator"}
 # What the page needs to be whole.
 WHOLE = (
-    *(f"benchmark/{preset}-{penalty}" for preset in PRESETS for penalty in PENALTIES),
+    *(f"benchmark/{preset}-{penalty}" for preset in TITLES for penalty in PENALTIES),
     *CONDITIONS,
     "timing/timing",
     *(f"mnist/{name}" for name in ("modern-half", "modern-l0", "modern-half-axb")),
@@ -184,12 +184,12 @@ def _benchmark(ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
         paper = {t.name: t.paper[column] if t.paper else None for t in TARGETS}
         columns = {
             title: ledgers[f"benchmark/{preset}-{penalty}"]
-            for preset, title in PRESETS.items()
+            for preset, title in TITLES.items()
             if f"benchmark/{preset}-{penalty}" in ledgers
         }
         if columns:
             yield f"### {label}"
-            yield rates_table(columns, paper, as_the_authors=(PRESETS["paper"], PRESETS["released"]))
+            yield rates_table(columns, paper, as_the_authors=(TITLES["paper"], TITLES["released"]))
             yield from _picture(f"benchmark/modern-{penalty}", f"Success rates with {label}", shown)
     yield RATES_DIFFER
     others = {title: ledgers[name] for name, title in CONDITIONS.items() if name in ledgers}
@@ -230,7 +230,7 @@ def _mnist(ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
 def _dynamics(system: str, ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
     names = [
         f"{preset}-{penalty}{short}"
-        for preset in PRESETS
+        for preset in TITLES
         for penalty in PENALTIES
         for short in ("", "-quick")
         if f"{system}/{preset}-{penalty}{short}" in ledgers
@@ -239,7 +239,7 @@ def _dynamics(system: str, ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
         yield f"## {SYSTEMS[system]}"
     for name in names:
         preset, penalty, *short = name.split("-")
-        yield f"### {PENALTIES[penalty]}, {PRESETS[preset]}{', a quick look' if short else ''}"
+        yield f"### {PENALTIES[penalty]}, {TITLES[preset]}{', a quick look' if short else ''}"
         yield dynamics_table(ledgers[f"{system}/{name}"], find_preset(system, preset, penalty).system)
         yield from _picture(f"{system}/{name}", f"{SYSTEMS[system]}: latent, errors, one series", shown)
         if name == "modern-l0":

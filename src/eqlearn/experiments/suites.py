@@ -64,14 +64,12 @@ def find_suite(name: str) -> tuple[Problem, ...]:
     return suites()[name]
 
 
-def trials(
-    problem: Problem, seeds: Sequence[int], seconds: float, n_jobs: int | None = None
-) -> Iterator[dict[str, Any]]:
+def trials(problem: Problem, seeds: Sequence[int], seconds: float) -> Iterator[dict[str, Any]]:
     """One record per seed, with default settings; every seed started is counted."""
     for seed in seeds:
         X, y = problem.data(seed)
         began = time.perf_counter()
-        found = discover(X, y, variables=tuple(problem.ranges), seconds=seconds, seed=seed, n_jobs=n_jobs)
+        found = discover(X, y, variables=tuple(problem.ranges), seconds=seconds, seed=seed)
         if found.ended == "interrupted":
             raise KeyboardInterrupt  # half a search is no trial; the same command does it whole
         used = time.perf_counter() - began

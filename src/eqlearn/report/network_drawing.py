@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from html import escape
 
 from eqlearn.views.diagram import Diagram, Edge, Node
@@ -16,8 +15,8 @@ def network_svg(graph: Diagram) -> str:
     most = max(sum(n.column == c for n in graph.nodes) for c in range(graph.columns))
     width, height = 2 * MARGIN + COLUMN * (graph.columns - 1), ROW * max(2, min(most, TALLEST))
     places = [(MARGIN + COLUMN * n.column, (1 - n.height) * height) for n in graph.nodes]
-    largest = max((abs(e.weight) for e in graph.edges), default=1.0)
-    lines = [_line(e, places[e.source], places[e.target], largest) for e in graph.edges]
+    drawn = zip(graph.edges, graph.strengths, strict=True)
+    lines = [_line(e, places[e.source], places[e.target], strength) for e, strength in drawn]
     nodes = [_node(n, *place) for n, place in zip(graph.nodes, places, strict=True)]
     inputs = ", ".join(n.label for n in graph.nodes if n.kind == "input") or "constants"
     outputs = ", ".join(n.label for n in graph.nodes if n.kind == "output")
@@ -28,11 +27,9 @@ def network_svg(graph: Diagram) -> str:
     )
 
 
-def _line(edge: Edge, start: tuple[float, float], end: tuple[float, float], largest: float) -> str:
+def _line(edge: Edge, start: tuple[float, float], end: tuple[float, float], strength: float) -> str:
     (x0, y0), (x1, y1) = start, (end[0], end[1] + 7 * edge.argument)
     bend = (x1 - x0) / 2
-    # Over four decades of weight, from a hair to a strong line.
-    strength = max(0.0, 1 + math.log10(abs(edge.weight) / largest) / 4)
     sign = "positive" if edge.weight > 0 else "negative"
     return (
         f'<path class="weight {sign}" '

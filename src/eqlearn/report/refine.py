@@ -13,6 +13,7 @@ from eqlearn.core.equation import Equation
 from eqlearn.core.export import TORCH
 from eqlearn.data.tables import Measurements
 from eqlearn.discovery.select import Candidate, Constant
+from eqlearn.discovery.uncertainty import errors_from_curvature
 
 Blocks: TypeAlias = Callable[[], Iterator[np.ndarray]]
 
@@ -56,8 +57,7 @@ def _step(
     scale = np.sqrt(np.diag(sums.curvature))
     if not np.isfinite(sums.curvature).all() or not (scale > 0).all() or sums.rows <= count:
         return None
-    inverse = np.linalg.pinv(sums.curvature / np.outer(scale, scale), rcond=1e-12) / np.outer(scale, scale)
-    step = inverse @ sums.slope
+    step = np.linalg.pinv(sums.curvature / np.outer(scale, scale), rcond=1e-12) @ (sums.slope / scale) / scale
     if not np.isfinite(step).all():
         return None
     better = equation.with_constants(np.array(equation.constants) - step)
@@ -66,7 +66,7 @@ def _step(
     after = _normal_equations(better, blocks, inputs, output)
     if not after.square <= sums.square:
         return None
-    errors = np.sqrt(np.diag(inverse) * after.square / (sums.rows - count))
+    errors = errors_from_curvature(after.curvature, after.square / (sums.rows - count))
     pairs = zip(better.constants, errors, strict=True)
     return better, tuple(Constant(value, float(error)) for value, error in pairs)
 

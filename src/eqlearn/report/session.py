@@ -15,7 +15,7 @@ from eqlearn.core.sealed import atomic_write
 from eqlearn.data.series import SeriesTable
 from eqlearn.data.tables import Measurements
 from eqlearn.discovery.constants import noise_of
-from eqlearn.discovery.run import SCIENCE, Progress, Settings, discover
+from eqlearn.discovery.run import DEFAULTS, SCIENCE, Progress, Settings, discover
 from eqlearn.discovery.table import Table, split_rows
 from eqlearn.errors import EqlearnError, InvalidArgument
 from eqlearn.report.environment import environment
@@ -29,7 +29,6 @@ from eqlearn.words import counted
 
 # A run may be continued with another budget; everything else decides what the rounds find.
 BUDGET = ("seconds", "restarts", "jobs", "select")
-USUAL = Settings()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +83,7 @@ def search(
     extrapolation: tuple[np.ndarray, np.ndarray] | None = None,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
-    settings: Settings = USUAL,
+    settings: Settings = DEFAULTS,
 ) -> RunRecord:
     """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
 

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+from eqlearn.core.names import SearchPenalty
 from eqlearn.errors import InvalidArgument
 from eqlearn.reproduce.options import (
     OnlyOption,
     OutOption,
-    Penalty,
     PenaltyOption,
     SeedsOption,
     leave_picture,
@@ -38,7 +38,7 @@ def benchmark(
         Search,
         typer.Option(help="How equations are looked for; 'networks' is 'modern' with nothing but networks."),
     ] = Search.modern,
-    penalty: PenaltyOption = Penalty.half,
+    penalty: PenaltyOption = SearchPenalty.half,
     seeds: SeedsOption = 20,
     noise: Annotated[float, typer.Option(help="Noise, as a fraction of the target's spread.", min=0)] = 0.0,
     sine: Annotated[

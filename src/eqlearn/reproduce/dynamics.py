@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eqlearn.core.names import SearchPenalty
 from eqlearn.reproduce.options import (
     OutOption,
-    Penalty,
     PenaltyOption,
-    Preset,
+    PresetName,
     PresetOption,
     SeedsOption,
     leave_picture,
@@ -27,8 +28,8 @@ TwinsOption = Annotated[bool, typer.Option(help="Train the ReLU networks for com
 
 
 def kinematics(
-    preset: PresetOption = Preset.modern,
-    penalty: PenaltyOption = Penalty.half,
+    preset: PresetOption = PresetName.modern,
+    penalty: PenaltyOption = SearchPenalty.half,
     seeds: SeedsOption = 5,
     twins: TwinsOption = True,
     quick: QuickOption = False,
@@ -39,8 +40,8 @@ def kinematics(
 
 
 def oscillator(
-    preset: PresetOption = Preset.modern,
-    penalty: PenaltyOption = Penalty.half,
+    preset: PresetOption = PresetName.modern,
+    penalty: PenaltyOption = SearchPenalty.half,
     seeds: SeedsOption = 5,
     twins: TwinsOption = True,
     quick: QuickOption = False,
@@ -63,7 +64,8 @@ def _reproduce(name: str, preset: str, penalty: str, seeds: int, twins: bool, sh
     for seed in range(1 if short else seeds):
         if f"eql {seed}" not in ledger.trials:
             keep = _Kept(out, f"{condition}-{seed}")
-            ledger.add(f"eql {seed}", equation_trial(chosen, seed, follow=keep, on_record=_say_record))
+            say = partial(_say_record, chosen.system.states)
+            ledger.add(f"eql {seed}", equation_trial(chosen, seed, follow=keep, on_record=say))
             keep.clear()
             _say_trial(ledger.trials[f"eql {seed}"])
         if twins and f"relu {seed}" not in ledger.trials:
@@ -98,12 +100,12 @@ class _Kept:
             self._path(name).unlink(missing_ok=True)
 
 
-def _say_record(record: Record) -> None:
+def _say_record(states: Sequence[str], record: Record) -> None:
     from eqlearn.experiments.dynamics_trials import present_equations
 
     loss = ", ".join(f"{v:.2e}" for v in record.loss.flatten().tolist())
     typer.echo(f"{record.seconds:7.1f} s  {record.phase}, step {record.step}: loss {loss}")
-    for text in present_equations(record):
+    for text in present_equations(record, states):
         typer.echo(f"           {text}")
 
 

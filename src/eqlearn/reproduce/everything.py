@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
+from eqlearn.core.names import SearchPenalty
 from eqlearn.reproduce.benchmark import Search, Sine, benchmark
 from eqlearn.reproduce.dynamics import kinematics, oscillator
 from eqlearn.reproduce.mnist import Network, mnist
-from eqlearn.reproduce.options import OutOption, Penalty, leave_picture
+from eqlearn.reproduce.options import OutOption, leave_picture
 from eqlearn.reproduce.timing import timing
 
 
@@ -50,17 +51,17 @@ def _whole(out: Path, data_dir: Path | None) -> None:
 
     load_digits("mnist", data_dir)  # if there is no MNIST, better to know before hours of work
     for preset in Search:
-        for penalty in Penalty:
+        for penalty in SearchPenalty:
             benchmark(preset=preset, penalty=penalty, out=out / "benchmark")
     benchmark(sine=Sine.one, out=out / "benchmark")
     benchmark(noise=0.1, out=out / "benchmark")
     timing(out=out / "timing")
-    for penalty in Penalty:
+    for penalty in SearchPenalty:
         kinematics(penalty=penalty, out=out / "kinematics")
         oscillator(penalty=penalty, out=out / "oscillator")
     for network in Network:
         mnist(below=15, network=network, seeds=2, data_dir=data_dir, out=out / "mnist")
-    for penalty in Penalty:
+    for penalty in SearchPenalty:
         mnist(penalty=penalty, seeds=5, data_dir=data_dir, out=out / "mnist")
     mnist(operation="a*b", data_dir=data_dir, out=out / "mnist")
 

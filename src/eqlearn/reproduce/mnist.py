@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from eqlearn.core.names import SearchPenalty
 from eqlearn.reproduce.options import (
     OutOption,
-    Penalty,
     PenaltyOption,
-    Preset,
+    PresetName,
     PresetOption,
     SeedsOption,
     leave_picture,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from eqlearn.training.loop import Record
 
 
-class DataSet(StrEnum):
+class DigitSet(StrEnum):
     mnist = "mnist"
     digits = "digits"
 
@@ -40,8 +40,8 @@ class Network(StrEnum):
 
 
 def mnist(
-    preset: PresetOption = Preset.modern,
-    penalty: PenaltyOption = Penalty.half,
+    preset: PresetOption = PresetName.modern,
+    penalty: PenaltyOption = SearchPenalty.half,
     seeds: SeedsOption = 1,
     first_seed: Annotated[int, typer.Option(help="The seed to count from.", min=0)] = 0,
     operation: Annotated[
@@ -52,8 +52,8 @@ def mnist(
     ] = None,
     network: Annotated[Network, typer.Option(help="What follows the encoder.")] = Network.eql,
     dataset: Annotated[
-        DataSet, typer.Option(help="MNIST, or the small digits of scikit-learn.")
-    ] = DataSet.mnist,
+        DigitSet, typer.Option(help="MNIST, or the small digits of scikit-learn.")
+    ] = DigitSet.mnist,
     data_dir: Annotated[
         Path | None, typer.Option(help="A folder with the four files of MNIST; else EQLEARN_DATA.")
     ] = None,

@@ -8,25 +8,22 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from eqlearn.core.names import SearchPenalty
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from eqlearn.report.ledger import Ledger
 
 
-class Preset(StrEnum):
+class PresetName(StrEnum):
     modern = "modern"
     paper = "paper"
     released = "released"
 
 
-class Penalty(StrEnum):
-    half = "half"
-    l0 = "l0"
-
-
-PresetOption = Annotated[Preset, typer.Option(help="How equations are looked for.")]
-PenaltyOption = Annotated[Penalty, typer.Option(help="L0.5 or L0.")]
+PresetOption = Annotated[PresetName, typer.Option(help="How equations are looked for.")]
+PenaltyOption = Annotated[SearchPenalty, typer.Option(help="L0.5 or L0.")]
 SeedsOption = Annotated[int, typer.Option(help="How many seeds, counted from 0.", min=1)]
 OnlyOption = Annotated[str | None, typer.Option(help="Names, separated by ';': only these.")]
 OutOption = Annotated[Path, typer.Option(help="The folder for the results.")]

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eqlearn.discovery.least_squares import linear_fit, never
+from eqlearn.discovery.table import some_rows
 from eqlearn.systems.gauge import Gauge, canonical_gauge
 from eqlearn.systems.law import Law
 from eqlearn.systems.refine import Propagation, Refined, eliminate_terms, refine
@@ -36,30 +37,31 @@ def finish(
     latent starts. `orders` times, terms multiplied by a latent are offered too, and stay if the information
     criterion improves. The result is in a canonical gauge (see `gauge`).
     """
-    problem = Propagation.of(propagated, series=SERIES)
-    fit = eliminate_terms(refine(law, z[:, :SERIES], problem, stop=stop), problem, stop=stop)
-    fit = _settled(fit, problem, stop)
+    some = torch.as_tensor(some_rows(z.shape[1], SERIES))
+    problem = Propagation.of(propagated, some)
+    fit = eliminate_terms(refine(law, z[:, some], problem, stop=stop), problem, stop=stop)
+    fit = _tidied(fit, problem, stop)
     for _ in range(orders if law.latents else 0):
         wider = refine(fit.law.next_order(), fit.latent, problem, steps=30, stop=stop)
-        wider = _settled(eliminate_terms(wider, problem, stop=stop), problem, stop)
+        wider = _tidied(eliminate_terms(wider, problem, stop=stop), problem, stop)
         if stop() or wider.score(problem.rows) >= fit.score(problem.rows):
             break
         fit = wider
     if z.shape[1] <= SERIES:
         return fit
-    return _canonical(refine(fit.law, _carried(z, fit.latent), Propagation.of(propagated), stop=stop))
+    return _canonical(refine(fit.law, _carried(z, fit.latent, some), Propagation.of(propagated), stop=stop))
 
 
-def _carried(z: Tensor, known: Tensor) -> Tensor:
-    """Latents of all series in the gauge of the first ones, by the straight line that leads there."""
+def _carried(z: Tensor, known: Tensor, some: Tensor) -> Tensor:
+    """Latents of all series in the gauge that is known of some, by the straight line that leads there."""
     if not len(z):
         return z
     columns = torch.cat([z, torch.ones_like(z[:1])])
-    lines = torch.stack([linear_fit(columns[:, : known.shape[1]], latent) for latent in known])
+    lines = torch.stack([linear_fit(columns[:, some], latent) for latent in known])
     return lines @ columns
 
 
-def _settled(fit: Refined, problem: Propagation, stop: Callable[[], bool]) -> Refined:
+def _tidied(fit: Refined, problem: Propagation, stop: Callable[[], bool]) -> Refined:
     """The fit in its canonical gauge, without the faint terms that this gauge makes superfluous."""
     fit = _canonical(fit)
     bare = refine(fit.law.keeping(~_faint(fit, problem)), fit.latent, problem, stop=stop)

@@ -15,13 +15,20 @@ from eqlearn.core.equation import Equation
 from eqlearn.core.primitives import PrimitivesLike
 from eqlearn.discovery.deadline import Deadline
 from eqlearn.discovery.journal import Journal
-from eqlearn.discovery.plan import EXACT_FIRST
+from eqlearn.discovery.kinds import EXACT_FIRST
 from eqlearn.discovery.run import SCIENCE, Found, Progress, Settings, discover
 from eqlearn.discovery.select import Candidate, pareto_front
 from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.systems.choice import (
+    EXACT_MOTION,
+    Model,
+    best_together,
+    fitted_model,
+    snapped,
+    without_spare_terms,
+)
 from eqlearn.systems.recording import Recording
-from eqlearn.systems.settle import Model, fitted_model, settle, snapped, without_spare_terms
-from eqlearn.systems.shooting import TOLERANCE, Stretches
+from eqlearn.systems.shooting import Stretches
 from eqlearn.systems.simulation import simulate
 from eqlearn.systems.smoothing import FEWEST_TIMES, noise_level, smooth
 from eqlearn.systems.trajectories import Trajectories
@@ -43,6 +50,12 @@ SEARCHES = {
     "one": Settings(sketches=()),
     "all": Settings(sketches=("banks", *(kind for kind in EXACT_FIRST if kind != "linear"))),
 }
+# The share of the time at which a search of each kind ends; the rest is for choosing and refitting.
+UNTIL = {"one": 0.45, "all": 0.75}
+# A simulation that misses by more than so many times the noise is not explained yet.
+ABOVE_NOISE = 1.15
+# Above this error, in units of the spread, there is noise, and constants gain from long pieces of motion.
+NOISY = 1e-4
 # Equations beyond so many nodes are not simulated: they follow the rates' errors, not the motion.
 LONGEST = 60
 
@@ -132,12 +145,12 @@ def discover_dynamics(
     })  # fmt: skip
     task.search("products", range(len(recording.names)), 1, end, restarts=1)
     model = task.choose(end)
-    stages = [("one", 1, 0.45), ("all", hidden_layers, 0.75)] if hidden_layers > 1 else [("all", 1, 0.75)]
-    for name, layers, until in stages:
+    stages = {"one": 1, "all": hidden_layers} if hidden_layers > 1 else {"all": 1}
+    for name, layers in stages.items():
         todo = task.unexplained(model)
         if not todo or task.interrupted or time.time() > end:
             break
-        task.search(name, todo, layers, end if seconds is None else began + until * seconds, restarts)
+        task.search(name, todo, layers, end if seconds is None else began + UNTIL[name] * seconds, restarts)
         model = task.choose(end, model)
     return task.finish(model, end)
 
@@ -235,7 +248,7 @@ class _Task:
         first = [b.equations[0] for b in best if b is not None] if before is None else before.equations
         stop = Deadline(0.0 if self.interrupted else end)
         try:
-            model = settle([_front(each) for each in self.found], first, self.stretches, stop)
+            model = best_together([_front(each) for each in self.found], first, self.stretches, stop)
         except KeyboardInterrupt:
             self.stopped = True
             model = fitted_model(first, self.stretches) if before is None else before
@@ -249,7 +262,7 @@ class _Task:
         """The states whose simulation misses more than the noise, or whose equation is long."""
         if not model.shot.finite:
             return list(range(len(self.recording.names)))
-        enough = np.maximum(1.15 * self.noise, 10 * TOLERANCE)
+        enough = np.maximum(ABOVE_NOISE * self.noise, EXACT_MOTION)
         return [
             k
             for k, equation in enumerate(model.equations)
@@ -258,7 +271,7 @@ class _Task:
 
     def finish(self, model: Model, end: float) -> FoundMotion:
         """Refits on long pieces where there is noise, snaps, and lists the front."""
-        noisy = model.shot.finite and model.error > 1e-4
+        noisy = model.shot.finite and model.error > NOISY
         stretches = Stretches.of(self.recording, self.form, LONG if noisy else SHORT, MANY)
         try:
             final = fitted_model(model.equations, stretches)

@@ -16,16 +16,18 @@ from eqlearn.core.expressions import fitted, real_symbol, replace_constants
 from eqlearn.core.snapping import snap_constant, trusted_bits
 from eqlearn.discovery.select import Candidate, Constant
 from eqlearn.errors import InvalidArgument
+from eqlearn.systems.choice import EXACT_MOTION
 from eqlearn.systems.flow import LONG, SHORT, FoundMotion, discover_dynamics, recorded, tables
 from eqlearn.systems.law import latent_names
 from eqlearn.systems.recording import Recording
-from eqlearn.systems.settle import EXACT_MOTION
 from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, shoot
 from eqlearn.systems.simulation import enough_substeps
 from eqlearn.words import counted
 
 # Fewer series can't tell what differs between them from what does not.
 FEWEST_SERIES = 5
+# The share of the time for the series that moves most; the others only need their parameters.
+LEADING = 0.8
 # A constant differs if it varies by more than so many standard errors, and so much of its size.
 SURE, FAINT = 4.0, 1e-4
 PIECES = 20
@@ -64,7 +66,7 @@ def discover_hidden(
     leader = recording.series[int(np.argmax(size))]
     first = discover_dynamics(
         [leader], form, dt=recording.dt, names=recording.names,
-        seconds=None if seconds is None else 0.8 * seconds, **options,
+        seconds=None if seconds is None else LEADING * seconds, **options,
     )  # fmt: skip
     steps = LONG if first.horizon > SHORT else SHORT
     law = _Law.of(first.equations, recording, form, steps, first.found.best.training_error)
@@ -100,11 +102,11 @@ class _Law:
     @property
     def values(self) -> np.ndarray:
         """Every series' constants, `(series, constants)`."""
-        return np.stack([shot.constants for shot in self.shots])
+        return np.stack([shot.values for shot in self.shots])
 
     @property
     def errors(self) -> np.ndarray:
-        return np.stack([np.maximum(s.standard_errors, 1e-12 * np.abs(s.constants)) for s in self.shots])
+        return np.stack([np.maximum(s.standard_errors, 1e-12 * np.abs(s.values)) for s in self.shots])
 
     def hidden(self, latents: int) -> list[int]:
         """The places of the constants that differ between series, the surest first."""
@@ -170,7 +172,7 @@ def _shots(law: _Law, fixed: np.ndarray | None = None, common: np.ndarray | None
     for i, one in enumerate(recording.series):
         alone = Recording((one,), recording.dt, recording.names)
         pieces = Stretches.of(alone, law.form, law.steps, PIECES, recording.spread)
-        constants = (law.shots[i].constants if law.shots else flow.start).copy()
+        constants = (law.shots[i].values if law.shots else flow.start).copy()
         if fixed is not None and common is not None:
             constants[fixed] = common[fixed]
         equations = flow.equations([float(c) for c in constants])

@@ -93,7 +93,7 @@ def encode(
 
 
 @torch.no_grad()
-def settle_normalisation_(
+def take_statistics_(
     encoder: nn.Module, images: Shaped[Tensor, "rows height width"], batch: int = 1_000
 ) -> None:
     """Takes the statistics of every batch normalisation from all images, each counted once.

@@ -49,9 +49,9 @@ class Propagation:
     scales: Float[Tensor, " states"]
 
     @classmethod
-    def of(cls, trajectories: Trajectories, series: int | None = None) -> Propagation:
-        """From the first so many `series`, or all."""
-        states = trajectories.states[:series]
+    def of(cls, trajectories: Trajectories, series: Tensor | None = None) -> Propagation:
+        """From these series, by number, or all."""
+        states = trajectories.states if series is None else trajectories.states[series]
         return cls(
             states[:, 0].mT.contiguous(), states[:, 1:].permute(1, 2, 0).contiguous(), trajectories.scales
         )
@@ -167,9 +167,9 @@ def refine(
             damping = max(damping / 10, 1e-14) if improved else damping * 5
         if not improved:
             break
-        settled = loss - new < 1e-4 * loss
+        converged = loss - new < 1e-4 * loss
         theta, z, residual, loss = trial, moved, after, new
-        if settled:
+        if converged:
             break
     count = law.terms
     return Refined(replace(law, coefficients=_table(law, theta), inner=theta[count:].clone()), z, loss)

@@ -13,12 +13,15 @@ import sympy as sp
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import real_symbol, replace_constants
-from eqlearn.core.program import Program, lower
+from eqlearn.core.program import NUMPY, Program, lower
 from eqlearn.discovery.constants import Parametric
+from eqlearn.discovery.uncertainty import errors_from_slopes
 from eqlearn.systems.recording import Recording
 
 # Relative to the spread of a state: what a simulation may be wrong by without being told from the truth.
 TOLERANCE = 1e-7
+# Smaller moves, relative to the spread of a state or to a constant, are rounding.
+ROUNDING = 1e-13
 
 Slopes: TypeAlias = tuple[np.ndarray, np.ndarray]
 
@@ -80,9 +83,10 @@ class Flow:
         values, slopes = np.empty((rows, count)), np.zeros((rows, count, count + len(constants)))
         for k, ((value, by), place) in enumerate(zip(self._programs, self.places, strict=True)):
             columns = [*states.T, *constants[place]]
-            values[:, k] = value.evaluate(columns)
+            values[:, k] = value.run(NUMPY, columns, value.constants, np.float64)
             for j, slope in by.items():
-                slopes[:, k, j if j < count else j + place.start] = slope.evaluate(columns)
+                found = slope.run(NUMPY, columns, slope.constants, np.float64)
+                slopes[:, k, j if j < count else j + place.start] = found
         return values, slopes
 
 
@@ -107,10 +111,10 @@ def _programs(
 
 @dataclass(frozen=True, eq=False)
 class Shot:
-    """Constants with standard errors, the pieces' starts, each state's root-mean-square residual in units of
-    its spread, and the autocorrelation of the residuals from one time to the next."""
+    """Values of the constants and their standard errors, the pieces' starts, each state's root-mean-square
+    residual in units of its spread, and the autocorrelation of the residuals from one time to the next."""
 
-    constants: np.ndarray
+    values: np.ndarray
     standard_errors: np.ndarray
     starts: np.ndarray
     errors: np.ndarray
@@ -149,13 +153,15 @@ def shoot(
         trial[free] += moves[1]
         after = _residual(law, stretches, at + moves[0], trial, free, substeps)
         if after.square < state.square:
-            settled = state.square - after.square <= 1e-9 * state.square
+            converged = state.square - after.square <= 1e-9 * state.square
             at, c, state, damping = at + moves[0], trial, after, max(damping / 10, 1e-12)
-            if settled:
+            if converged:
                 break
         else:
             damping *= 30
-            if damping > 1e6:
+            sizes = (1.0, np.abs(c[free]))
+            rounding = all((np.abs(m) <= ROUNDING * s).all() for m, s in zip(moves, sizes, strict=True))
+            if rounding or damping > 1e6:
                 break
     return _shot(state, stretches, at, c, free)
 
@@ -253,20 +259,8 @@ def _shot(state: _State, stretches: Stretches, starts: np.ndarray, c: np.ndarray
         pieces * times * count, len(free)
     )
     variance = state.square / max(1, stretches.rows * count - len(free))
-    errors[free] = _standard_errors(matrix, variance)
+    errors[free] = errors_from_slopes(matrix, variance)
     rms = np.sqrt((state.residual**2).sum(axis=(0, 1)) / stretches.rows)
     before, after = state.residual[:, :-1].ravel(), state.residual[:, 1:].ravel()
     size = math.sqrt(float(before @ before) * float(after @ after))
     return Shot(c, errors, starts, rms, float(before @ after) / size if size > 0 else 0.0)
-
-
-def _standard_errors(matrix: np.ndarray, variance: float) -> np.ndarray:
-    scale = np.sqrt((matrix**2).sum(axis=0))
-    scale[~(scale > 0)] = 1.0
-    _, singular, vectors = np.linalg.svd(matrix / scale, full_matrices=False)
-    if not len(singular):  # no constant is free
-        return np.empty(0)
-    kept = singular > 1e-9 * singular[0]
-    errors = np.sqrt(variance * (vectors[kept] ** 2 / singular[kept, None] ** 2).sum(axis=0)) / scale
-    errors[(np.abs(vectors[~kept]) > 1e-3).any(axis=0)] = math.inf
-    return np.asarray(errors)

@@ -171,7 +171,7 @@ def train(
     """Runs `schedule` on `model` in place, as far as its records are asked for.
 
     ```python
-    for record in train(model, lambda model, phase: (model(x) - y).square().mean(), PAPER_SCHEDULE):
+    for record in train(model, lambda model, phase: (model(x) - y).square().mean(), schedule):
         print(record.phase, record.step, record.loss)
     ```
 

@@ -1,4 +1,4 @@
-"""Training schedules as data: phases, how rate and penalty move inside one, and the benchmark's own."""
+"""Training schedules as data: phases, and how rate and penalty move inside one."""
 
 from __future__ import annotations
 
@@ -115,19 +115,3 @@ def check_schedule(schedule: Sequence[Phase]) -> Schedule:
     if problems:
         raise InvalidArgument(f"`schedule`: {'; '.join(problems)}")
     return tuple(schedule)
-
-
-# The benchmark's schedules. Numbers in brackets are rows of "the paper's text and the authors' code" in
-# docs/paper.md. The paper gives no threshold; 0.01 is the released code's [13, 15].
-PAPER_SCHEDULE: Schedule = (
-    Phase(name="sparsify", steps=2_000, lr=1e-2, penalty=5e-3, prune_below=0.01),
-    Phase(name="fine-tune", steps=10_000, lr=1e-3),
-)
-RELEASED_SCHEDULE: Schedule = (  # [13, 15]
-    Phase(name="warm up", steps=2_000, lr=1e-1, penalty=5e-3),
-    Phase(name="sparsify", steps=10_001, lr=1e-2, penalty=5e-3, prune_below=0.01),
-    Phase(name="fine-tune", steps=10_001, lr=1e-3),
-)
-RELEASED_L0_SCHEDULE: Schedule = (Phase(name="sparsify", steps=20_001, lr=1e-2, penalty=1e-2),)  # [9, 14]
-# The paper gives neither the schedule nor λ for L0 [9, 14]: the released ones.
-PAPER_L0_SCHEDULE: Schedule = RELEASED_L0_SCHEDULE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -43,6 +44,15 @@ class Diagram:
     @property
     def columns(self) -> int:
         return max(node.column for node in self.nodes) + 1
+
+    @property
+    def strengths(self) -> list[float]:
+        """How strongly each edge is drawn, from 1 for the largest weight into a column to 0 for those three
+        decades below it."""
+        into = [self.nodes[edge.target].column for edge in self.edges]
+        sizes = [abs(edge.weight) for edge in self.edges]
+        largest = {c: max(s for s, d in zip(sizes, into, strict=True) if d == c) for c in set(into)}
+        return [max(0.0, 1 + math.log10(s / largest[c]) / 3) for s, c in zip(sizes, into, strict=True)]
 
 
 def diagram(network: EQL, inputs: Sequence[str], outputs: Sequence[str] = ("y",)) -> Diagram:

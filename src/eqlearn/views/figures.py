@@ -188,20 +188,14 @@ def _draw_edges(graph: Diagram, ax: Axes) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
-    largest: dict[int, float] = {}
-    for edge in graph.edges:
-        column = graph.nodes[edge.target].column
-        largest[column] = max(largest.get(column, 0.0), abs(edge.weight))
-    for edge in graph.edges:
+    for edge, strength in zip(graph.edges, graph.strengths, strict=True):
         source, target = graph.nodes[edge.source], graph.nodes[edge.target]
-        # Over three decades below the column's largest weight, from a strong line to a hair.
-        strength = 1 + math.log10(abs(edge.weight) / largest[target.column]) / 3
         x0, x1 = source.column, target.column
         y1 = target.height - 0.02 * edge.argument
         bend = (x1 - x0) / 2
         curve = [(x0, source.height), (x0 + bend, source.height), (x1 - bend, y1), (x1, y1)]
         path = Path(curve, [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4])
-        width, colour = 0.6 + 2.4 * max(0.0, strength), DATA if edge.weight > 0 else CHOSEN
+        width, colour = 0.6 + 2.4 * strength, DATA if edge.weight > 0 else CHOSEN
         line = PathPatch(path, fill=False, lw=width, ec=colour, alpha=0.75, capstyle="round", zorder=2)
         ax.add_patch(line)
 

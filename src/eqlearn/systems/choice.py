@@ -11,9 +11,9 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.snapping import number_cost, snap_constant, trusted_bits
 from eqlearn.discovery.least_squares import never
-from eqlearn.discovery.select import Candidate, Constant, constant_cost, description_length, formula_costs
+from eqlearn.discovery.select import Candidate, Constant, description_length, formula_costs
+from eqlearn.discovery.snap import snap_in_turn
 from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, shoot
 from eqlearn.systems.simulation import enough_substeps
 
@@ -34,7 +34,7 @@ class Model:
     @cached_property
     def equations(self) -> tuple[Equation, ...]:
         """The equations with the fitted constants."""
-        return self.flow.equations([float(c) for c in self.shot.constants])
+        return self.flow.equations([float(c) for c in self.shot.values])
 
     @property
     def error(self) -> float:
@@ -59,7 +59,7 @@ class Model:
 
     @property
     def constants(self) -> tuple[tuple[Constant, ...], ...]:
-        pairs = zip(self.shot.constants, self.shot.standard_errors, strict=True)
+        pairs = zip(self.shot.values, self.shot.standard_errors, strict=True)
         every = [Constant(float(v), float(e)) for v, e in pairs]
         return tuple(tuple(every[place]) for place in self.flow.places)
 
@@ -93,12 +93,12 @@ def fitted_model(
             break
         substeps = finer
         shot = shoot(
-            flow, stretches, shot.constants, starts=shot.starts, substeps=substeps, iterations=iterations
+            flow, stretches, shot.values, starts=shot.starts, substeps=substeps, iterations=iterations
         )
     return Model(flow, shot, stretches)
 
 
-def settle(
+def best_together(
     fronts: Sequence[Sequence[Equation]],
     first: Sequence[Equation],
     stretches: Stretches,
@@ -158,30 +158,18 @@ def _without_one_term(equation: Equation) -> list[Equation]:
 
 
 def snapped(model: Model) -> Model:
-    """The model with constants moved to simple numbers near them, the surest first, each as long as the
-    description gets no longer."""
-    flow, shot, stretches = model.flow, model.shot, model.stretches
-    values: list[sp.Expr | float] = [float(v) for v in shot.constants]
-    fixed = np.zeros(len(values), dtype=bool)
-    substeps = enough_substeps(model.equations, stretches, float(shot.errors.min()))
-    order = np.argsort(shot.standard_errors / (np.abs(shot.constants) + 1e-300))
-    for i in order:
-        value, error = float(shot.constants[i]), float(shot.standard_errors[i])
-        price = constant_cost(value, error, stretches.rows)
-        # Beside the noise, the integrator moves a constant a little.
-        width = max(3 * error, 1e-5 * abs(value))
-        simple = snap_constant(value, width, max_cost=trusted_bits(value, width))
-        if simple is None or not math.isfinite(error):
-            continue
-        start, hold = shot.constants.copy(), fixed.copy()
-        start[i], hold[i] = float(simple), True
-        trial = shoot(flow, stretches, start, fixed=hold, starts=shot.starts, substeps=substeps, iterations=6)
-        rise = sum(
-            stretches.rows * math.log(max(float(a), TOLERANCE) / max(float(b), TOLERANCE))
-            for a, b in zip(trial.errors, shot.errors, strict=True)
-        )
-        if trial.finite and rise * model.weight + number_cost(simple) * math.log(2) <= price:
-            values[i], fixed, shot = simple, hold, trial
-    numbers = [v if f else float(x) for v, f, x in zip(values, fixed, shot.constants, strict=True)]
+    """The model with constants moved to simple numbers near them, as long as the description gets no
+    longer."""
+    flow, stretches = model.flow, model.stretches
+    substeps = enough_substeps(model.equations, stretches, float(model.shot.errors.min()))
+
+    def refit(shot: Shot, start: np.ndarray, fixed: np.ndarray) -> Shot:
+        return shoot(flow, stretches, start, fixed=fixed, starts=shot.starts, substeps=substeps, iterations=6)
+
+    def rise(before: Shot, after: Shot) -> float:
+        ratios = np.maximum(after.errors, TOLERANCE) / np.maximum(before.errors, TOLERANCE)
+        return model.weight * stretches.rows * float(np.log(ratios).sum())
+
+    numbers, shot = snap_in_turn(model.shot, stretches.rows, refit, rise)
     final = [equation.simplified() for equation in flow.equations(numbers)]
     return fitted_model(final, stretches, before=Model(flow, shot, stretches))

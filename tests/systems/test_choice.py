@@ -4,8 +4,8 @@ import sympy as sp
 from moving import lorenz, series_of
 
 from eqlearn.core.equation import Equation
+from eqlearn.systems.choice import best_together, fitted_model, snapped, without_spare_terms
 from eqlearn.systems.recording import Recording
-from eqlearn.systems.settle import fitted_model, settle, snapped, without_spare_terms
 from eqlearn.systems.shooting import Stretches
 
 WIND = ("-10.01*x + 9.99*y", "-1.001*x*z + 28.02*x - 0.999*y", "1.001*x*y - 2.665*z")
@@ -52,7 +52,7 @@ def test_a_longer_formula_never_replaces_an_exact_one(wind):
     true = parsed(WIND)
     longer = parsed(["-10*x + 10*y + 0.001*x*y*z - 0.002*sin(x)"])
 
-    model = settle([[true[0], *longer], [true[1]], [true[2]]], true, wind)
+    model = best_together([[true[0], *longer], [true[1]], [true[2]]], true, wind)
 
     assert len(terms(model.equations[0])) == 2
 
