@@ -7,16 +7,13 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 import joblib
 import numpy as np
 import sympy as sp
 import torch
-from threadpoolctl import ThreadpoolController
 
 from eqlearn.core.names import SearchPenalty
 from eqlearn.core.primitives import Luggage, PrimitivesLike, parse_kinds
@@ -38,6 +35,7 @@ from eqlearn.discovery.sparsify import Half, HardConcreteL0
 from eqlearn.discovery.starts import Waves
 from eqlearn.discovery.structures import LEVELS, Level, Vocabulary
 from eqlearn.discovery.table import read_outside, read_table, split_rows
+from eqlearn.discovery.threads import one_thread
 from eqlearn.errors import InvalidArgument, UnknownName
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
@@ -122,25 +120,7 @@ class Found:
         return self.best.exact
 
 
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Small tensors are fastest on one thread, and sums in one order give the same digits everywhere."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        # NumPy's linear algebra has threads of its own, as many as happen to be free.
-        with _pools().limit(limits=1, user_api="blas"):
-            yield
-    finally:
-        torch.set_num_threads(before)
-
-
-@cache
-def _pools() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
-@_one_thread()
+@one_thread()
 def discover(
     X: Any,
     y: Any,
@@ -279,8 +259,7 @@ def _run(
 
 
 def _one(luggage: Luggage, task: Round, scene: Scene, deadline: Deadline) -> Outcome:
-    torch.set_num_threads(1)  # in whichever thread or process this is
-    with _pools().limit(limits=1, user_api="blas"):
+    with one_thread():  # in whichever thread or process this is
         return explore(task, scene, deadline)
 
 
