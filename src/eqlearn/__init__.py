@@ -34,7 +34,7 @@ _HOMES = {
     "eqlearn.systems.rollout": ("rollout",),
     "eqlearn.systems.dynamics": ("DynamicsSystem",),
     "eqlearn.systems.find": ("find_dynamics",),
-    "eqlearn.systems.flow": ("discover_dynamics",),
+    "eqlearn.systems.motion": ("discover_dynamics",),
     "eqlearn.systems.hidden": ("discover_hidden",),
     "eqlearn.estimator": ("EQLRegressor",),
 }
@@ -71,11 +71,11 @@ if TYPE_CHECKING:
     from eqlearn.systems.cells import EQLCell as EQLCell
     from eqlearn.systems.dynamics import DynamicsSystem as DynamicsSystem
     from eqlearn.systems.find import find_dynamics as find_dynamics
-    from eqlearn.systems.flow import discover_dynamics as discover_dynamics
     from eqlearn.systems.gauge import Gauge as Gauge
     from eqlearn.systems.gauge import fit_gauge as fit_gauge
     from eqlearn.systems.hidden import discover_hidden as discover_hidden
     from eqlearn.systems.images import ImageEncoder as ImageEncoder
+    from eqlearn.systems.motion import discover_dynamics as discover_dynamics
     from eqlearn.systems.rollout import rollout as rollout
     from eqlearn.systems.series import SeriesEncoder as SeriesEncoder
     from eqlearn.systems.trajectories import Trajectories as Trajectories

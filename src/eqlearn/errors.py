@@ -14,7 +14,7 @@ class WrongType(EqlearnError, TypeError):
 
 
 class UnknownName(EqlearnError, LookupError, ValueError):
-    """A name that is not in a registry; the message suggests the nearest one."""
+    """A name that is not in a registry; the message suggests the nearest one, or lists those there are."""
 
 
 class NotFinite(EqlearnError, ValueError):

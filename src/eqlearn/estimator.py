@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.names import SearchPenalty
-from eqlearn.core.primitives import PrimitivesLike, format_set, parse_kinds
+from eqlearn.core.primitives import PrimitivesLike, parse_kinds
 from eqlearn.discovery.constants import noise_of
 from eqlearn.discovery.journal import Memory
 from eqlearn.discovery.run import SCIENCE, Found, Settings, discover
@@ -188,8 +188,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         if data.weight is not None:
             raise InvalidArgument(f"`sample_weight` can't be used with the preset {preset.name!r}")
         if self.primitives is not None:
-            units = parse_kinds(self.primitives)
-            preset = replace(preset, primitives=format_set(units))
+            preset = replace(preset, primitives=parse_kinds(self.primitives))
         if self.hidden_layers is not None:
             preset = replace(preset, hidden_layers=self.hidden_layers)
         restarts = 20 if self.restarts is None else self.restarts

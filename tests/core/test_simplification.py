@@ -84,3 +84,10 @@ def test_simplification_gives_the_same_answer_every_time():
     net = EQL(2, 1, "id square sin exp mul", 2, seed=4).double()
 
     assert Equation.read(net, ["x", "y"]) == Equation.read(net, ["x", "y"])
+
+
+def test_a_formula_is_compared_where_it_is_defined():
+    from eqlearn.core.simplification import _faithful
+
+    assert not _faithful(made("log(x-100)").expr, made("2*log(x-100)").expr)
+    assert _faithful(made("log((x-100)**2)").expr, made("2*log(x-100)").expr)

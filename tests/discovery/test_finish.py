@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from eqlearn import EQL, Equation
+from eqlearn import EQL, Equation, discover
 from eqlearn.discovery.constants import Parametric
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.finish import Finisher
@@ -101,3 +101,35 @@ def test_what_overflows_is_infinitely_wrong_without_a_warning():
     finisher = Finisher(Features.of(X, table.y, logarithms=False, degree=1), ("x",), table, extrapolation=far)
 
     assert finisher.measure([Equation.parse("exp(x)", ("x",))], [()]).extrapolation_error == np.inf
+
+
+def test_a_target_that_varies_little_about_a_large_mean_is_measured_by_its_spread():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 400)
+    y = 1000 + 0.5 * x + 0.5 * rng.normal(size=400)
+
+    found = discover(x[:, None], y, restarts=1)
+
+    left = np.std(y - found.best.equation(x[:, None]))
+    assert found.best.training_error == pytest.approx(left / y.std(), rel=0.05)
+    assert not found.exact
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e4, 1e6])
+def test_an_exact_law_about_a_large_mean_is_exact(mean):
+    x = np.linspace(-1, 1, 50)
+
+    assert discover(x[:, None], mean + 0.5 * x**2, restarts=1).exact
+
+
+def test_bars_stay_where_a_row_of_validation_has_the_other_sign():
+    table = Table(np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [2.0], [3.0]]), None)
+    other = Table(np.array([[-1.0]]), np.array([[1.0]]), None)
+    network = EQL(1, 1, "abs", 1, seed=0).double()
+    with torch.no_grad():
+        for layer in network.linears:
+            layer.raw.fill_(1.0)
+    features = Features.of(table.X, table.y, logarithms=False, degree=1)
+
+    assert "abs" not in str(Finisher(features, ("x",), table).read(network)[0]).lower()
+    assert "abs" in str(Finisher(features, ("x",), table, other).read(network)[0]).lower()

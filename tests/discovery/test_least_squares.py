@@ -208,3 +208,34 @@ def test_data_that_do_not_fit_the_network_are_refused(act, change, words):
 def test_weights_that_can_not_be_are_refused(weight):
     with pytest.raises(errors.InvalidArgument, match="one number per row, none negative"):
         polish(near(), *quadratic(), sample_weight=weight)
+
+
+def test_weights_of_very_different_size_are_polished_to_the_optimum():
+    X, y = quadratic(noise=0.1)
+    network = EQL(2, 1, "id", 1, seed=0).double()
+    with torch.no_grad():
+        network.linears[0].raw.fill_(5000.0)
+        network.linears[1].raw.fill_(1e-4)
+
+    best = np.linalg.lstsq(X, y, rcond=None)[1] / len(X)
+
+    assert polish(network, X, y).error == pytest.approx(float(best[0]), rel=1e-6)
+
+
+def test_the_standard_errors_belong_to_the_weights_that_are_given_back():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (200, 1))
+    y = 300 * np.exp(0.5 * X[:, 0]) + rng.normal(size=200)
+    network = EQL(1, 1, "exp", 1, seed=0).double()
+    with torch.no_grad():
+        network.linears[0].raw.fill_(0.4)
+        network.linears[1].raw.fill_(250.0)
+
+    polished = polish(network, X, y)
+
+    weights = [float(layer.weight.flatten()[0]) for layer in polished.network.linears]
+    rate, factor = weights
+    slopes = np.column_stack([factor * X[:, 0] * np.exp(rate * X[:, 0]), np.exp(rate * X[:, 0])])
+    covariance = np.linalg.inv(slopes.T @ slopes) * polished.error * 200 / 198
+    told = [float(block.flatten()[0]) for block in polished.standard_errors]
+    np.testing.assert_allclose(told, np.sqrt(np.diag(covariance)), rtol=1e-6)

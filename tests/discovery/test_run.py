@@ -11,7 +11,7 @@ import pytest
 from eqlearn import errors
 from eqlearn.core import primitives
 from eqlearn.core.equation import Equation
-from eqlearn.core.primitives import Primitive, register
+from eqlearn.core.primitives import Primitive, lookup, register
 from eqlearn.discovery.judge import judge
 from eqlearn.discovery.run import Settings, discover
 
@@ -378,3 +378,15 @@ def test_twenty_of_twenty_seeds_on_the_paper_s_functions(penalty):
     for target in TARGETS[:10]:
         records = list(trials(target, Condition(penalty=penalty), range(20)))
         assert sum(r["tier"] in ("exact", "symbolic") for r in records) == 20, target.name
+
+
+@pytest.mark.parametrize("formula", [lambda m, g: m.sin(g**2), lambda m, g: m.sin(m.log(g))])
+def test_a_function_of_one_s_own_may_hold_a_sine_of_anything(formula):
+    x = np.linspace(0.5, 2, 60)[:, None]
+    own = Primitive("own", 1, formula)
+
+    found = discover(
+        x, x[:, 0] * 2, primitives=[lookup("id"), own], restarts=8, settings=Settings(sketches=())
+    )
+
+    assert np.isfinite(found.best.training_error)

@@ -7,6 +7,7 @@ from scipy.stats import binom
 
 from eqlearn import errors
 from eqlearn.experiments.benchmark import TARGETS, Condition, trials
+from eqlearn.experiments.dynamics_pages import times_smaller
 from eqlearn.experiments.rates import benchmark_table, interval, suite_table, summary
 from eqlearn.experiments.suites import find_suite, suites
 from eqlearn.report.ledger import Ledger, read_ledger
@@ -122,3 +123,10 @@ def test_what_is_not_finite_is_null_at_any_depth(tmp_path):
 
     assert "NaN" not in (tmp_path / "a.json").read_text()
     assert read_ledger(tmp_path / "a.json")["trials"]["x 0"] == {"error": None, "heads": [{"error": None}]}
+
+
+def test_explosions_count_against_whoever_explodes():
+    ours = [{"seed": 0, "far_error": None}, {"seed": 1, "far_error": 0.1}, {"seed": 2, "far_error": 0.1}]
+    others = {0: {"far_error": 1.0}, 1: {"far_error": 1.0}, 2: {"far_error": None}}
+
+    assert times_smaller(ours, others) == "10 (at least 0)"

@@ -63,6 +63,8 @@ def test_a_parameter_is_needed_for_a_simulation(found):
         (springs()[:4], {"dt": 0.1}, "give at least 5 series"),
         (springs(), {"dt": 0.1, "latents": 0}, "0 hidden parameter"),
         (springs(), {}, "`dt`, the step of time, is not given"),
+        ([*springs(), springs()[0][:3]], {"dt": 0.1}, "has 3 times, too few"),
+        (springs(), {"dt": 0.1, "seconds": -3.0}, "`seconds` must be positive, got -3"),
         (springs(), {"dt": 0.1, "names": ["x", "z"]}, "a state is named z, as hidden parameters are"),
     ],
 )

@@ -3,6 +3,7 @@ import pytest
 from moving import lorenz, lotka_volterra, series_of
 
 from eqlearn.core.equation import Equation
+from eqlearn.core.expressions import real_symbol
 from eqlearn.systems.recording import Recording
 from eqlearn.systems.shooting import Flow, Stretches, shoot
 from eqlearn.systems.simulation import enough_substeps, simulate
@@ -150,3 +151,34 @@ def test_a_short_series_does_not_shorten_the_pieces_of_the_others():
     pieces = Stretches.of(Recording.of([long, short, long]), "map", 9, 99)
 
     assert pieces.values.shape[1] == 10
+
+
+def test_a_law_that_diverges_in_coarse_steps_gets_finer_ones():
+    t = np.arange(20.0)
+    x = 1 / np.sqrt(1 + 40 * t)  # of dx/dt = -20 x³
+    pieces = Stretches.of(Recording.of([x[:, None]], 1.0, ["x"]), "ode", 10, 2)
+
+    assert enough_substeps(parsed(["-20*x**3"], "x"), pieces, 1e-3) > 8
+
+
+def test_a_law_that_diverges_however_fine_the_steps_is_not_divided():
+    t = 0.1 * np.arange(20.0)
+    pieces = Stretches.of(Recording.of([np.cos(t)[:, None]], 0.1, ["x"]), "ode", 10, 2)
+
+    assert enough_substeps(parsed(["1e6*x**3 + 1e6"], "x"), pieces, 1e-3) == 1
+
+
+def test_the_slope_of_a_magnitude_that_may_not_be_real_is_found():
+    flow = Flow(parsed(["abs(sqrt(x)-1.5)"], "x"))
+
+    value, slopes = flow.linearise(np.array([[4.0], [1.0]]), flow.start)
+
+    np.testing.assert_allclose(value[:, 0], [0.5, 0.5])
+    np.testing.assert_allclose(slopes[:, 0, 0], [0.25, -0.5])
+
+
+def test_a_state_may_have_any_name():
+    plain = Equation.parse("2.5*x", ["x"]).expr
+    odd = Flow([Equation(plain.xreplace({real_symbol("x"): real_symbol("c0 ")}), ["c0 "])])
+
+    np.testing.assert_allclose(odd.linearise(np.array([[3.0]]), odd.start)[0], [[7.5]])

@@ -34,6 +34,7 @@ def test_unequal_lengths_are_explained():
     [
         ({"states": STATES[:, :1]}, "at least one step"),
         ({"states": STATES[:0]}, "no series"),
+        ({"states": STATES[0]}, r"must be \(series, times, states\)"),
         ({"names": ("u",)}, "1 names for 2 states"),
         ({"names": ("u", "u")}, "distinct"),
         ({"dt": 0.0}, "`dt`"),

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from eqlearn.core.network import EQL
-from eqlearn.core.primitives import PRIMITIVES
+from eqlearn.core.primitives import PRIMITIVES, Primitive
 from eqlearn.errors import InvalidArgument
 from eqlearn.views.diagram import diagram, unit_label
 
@@ -95,3 +95,8 @@ def test_names_must_be_as_many_as_inputs():
 def test_a_population_has_no_graph():
     with pytest.raises(InvalidArgument, match="member"):
         diagram(EQL(1, 1, members=2, seed=0), ["x"])
+
+
+def test_only_small_powers_are_written_above_the_line():
+    assert unit_label(Primitive("p", 1, lambda m, g: g**20)) == "g^20"
+    assert unit_label(Primitive("q", 1, lambda m, g: g**3)) == "g³"

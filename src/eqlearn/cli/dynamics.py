@@ -80,7 +80,7 @@ def dynamics(
     from eqlearn.discovery.run import SCIENCE
     from eqlearn.report.dynamics import parameters_text, search_dynamics
     from eqlearn.report.session import Plan
-    from eqlearn.systems.flow import target_names
+    from eqlearn.systems.motion import target_names
 
     check_resume(resume, out)
     table = read_series(data, listed_names(states), time=time or None, run=run or None)

@@ -31,16 +31,19 @@ def displayed(
 ) -> Iterator[Callable[[Progress], None] | None]:
     """Shows how far a search is while the block runs, unless it is to be silent."""
     # A cluster asks a job to end as a person does; either way the best found is kept.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if silent:
-        yield None
-        return
-    from rich.console import Console
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if silent:
+            yield None
+            return
+        from rich.console import Console
 
-    from eqlearn.views.progress import show_progress
+        from eqlearn.views.progress import show_progress
 
-    with show_progress(seconds, target, Console(stderr=True)) as progress:
-        yield progress
+        with show_progress(seconds, target, Console(stderr=True)) as progress:
+            yield progress
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def print_found(record: RunRecord, folder: Path, quiet: bool, json: bool) -> None:

@@ -7,9 +7,10 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import safetensors.torch
 import torch
@@ -26,18 +27,26 @@ _SEAL = re.compile(rb'"sha256": "([0-9a-f]{64})"')
 _INNER_SEAL = re.compile(rb'\\"sha256\\": \\"([0-9a-f]{64})\\"')
 
 
-def atomic_write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Writes a file such that whoever looks, even after a crash, sees the old content or the new, whole."""
+@contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """A file to write into such that whoever looks, even after a crash, sees the old content or the new,
+    whole; if the block fails, the old."""
     target = Path(path)
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
     try:
         with open(temporary, "xb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def atomic_write(path: str | os.PathLike[str], data: bytes) -> None:
+    """Writes a file, whole or not at all."""
+    with atomic_file(path) as file:
+        file.write(data)
 
 
 def write_json(path: str | os.PathLike[str], plain: Mapping[str, Any]) -> None:

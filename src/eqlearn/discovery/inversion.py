@@ -70,7 +70,9 @@ def inversions(primitives: Sequence[Primitive], y: Tensor, unit: float = 1.0) ->
     units = {p.name: p for p in primitives}
     for name in _INVERSES:
         if name in units:
-            inversion = inverted(units[name], y, sign if name in SCALE_FREE else sign / unit)
+            # A logarithm has both signs; the other odd units do not mind.
+            amplitude = 1.0 if name == "log" else sign
+            inversion = inverted(units[name], y, amplitude if name in SCALE_FREE else amplitude / unit)
             found += [inversion] if inversion is not None else []
     return found
 

@@ -21,6 +21,8 @@ UNDONE = {
 # A squared error below this fraction of the target's variance is rounding; polynomials come to 1e-22 of
 # smooth functions.
 EXACT_SHARE = 1e-24
+# The square of what sums of numbers about 1 are rounded to.
+ROUNDING = 1e-29
 
 
 def linear_sketches(scene: Scene, stop: Callable[[], bool] = never) -> Iterator[Sketch]:
@@ -94,8 +96,14 @@ def solved(
         columns, y = columns * weight.sqrt(), y * weight.sqrt()
     sizes = columns.norm(dim=1).clamp(min=1e-300)
     solution = linear_fit(columns / sizes[:, None], y)
-    exact = float((y - solution @ (columns / sizes[:, None])).square().sum()) < EXACT_SHARE * spread
+    left = float((y - solution @ (columns / sizes[:, None])).square().sum())
+    # About a large mean, the rounding of the values themselves is more than that.
+    exact = left < max(EXACT_SHARE * spread, ROUNDING * float(y.square().sum()))
     if exact:  # rounding is no coefficient
-        solution = torch.where(solution.abs() > 1e-7 * solution.abs().max(), solution, 0.0)
+        size = solution.abs()
+        small = torch.maximum(
+            1e-7 * size[: len(bank)].sum(), 1e-14 * size.max()
+        )  # however large the constant
+        solution = torch.where(size > torch.minimum(small, 1e-7 * size.max()), solution, 0.0)
     *linear, constant = (solution / sizes).tolist()
     return exact, Sum(tuple((i, c) for i, c in zip(bank, linear, strict=True) if c != 0), (), constant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,8 +42,9 @@ def polish(network: EQL, X: Any, y: Any, *, sample_weight: Any = None, steps: in
     problem, scale = problem_of(network, X, y, sample_weight)
     fit = fit_of(network, problem, scale, steps=steps)
     polished = network_of(fit, scale)
-    errors = standard_errors(fit, problem)
-    population = fit.population
+    population, theta = Population.of(polished)
+    theta = torch.where(population.readout(), theta / scale, theta)
+    errors = standard_errors(Fit(population, theta, fit.loss), problem)
     blocks = population.weights(0, errors[None])
     blocks[-1] = blocks[-1] * scale
     return Polished(polished, fit.loss * scale**2, tuple(blocks))
@@ -67,7 +69,8 @@ def problem_of(network: EQL, X: Any, y: Any, sample_weight: Any = None) -> tuple
 
 def fit_of(network: EQL, problem: LeastSquares, scale: float, *, steps: int) -> Fit:
     """The network as a fit to the scaled problem, brought to its optimum."""
-    population, theta = Population.of(network)
+    # Weights of one size along every chain: else rounding in the large ones hides the small ones' slopes.
+    population, theta = Population.of(balance_(deepcopy(network)))
     if int(population.counts[0]) == 0:
         raise InvalidArgument("every weight of the network is pruned; there is nothing to fit")
     theta = torch.where(population.readout(), theta / scale, theta)

@@ -156,9 +156,7 @@ def discover(
     began = time.time()
     if penalty not in tuple(SearchPenalty):
         raise UnknownName(f"no search penalty named {penalty!r}; use 'half' or 'l0'")
-    for name, value in (("seconds", seconds), ("restarts", restarts)):
-        if value is not None and not value > 0:
-            raise InvalidArgument(f"`{name}` must be positive, got {value}")
+    check_budget(seconds, restarts)
     if seed < 0:
         raise InvalidArgument(f"`seed` must not be negative, got {seed}")
     if n_jobs == 0:
@@ -168,7 +166,10 @@ def discover(
     if table.weight is not None:
         table = table.take(np.flatnonzero(table.weight))
     units = parse_kinds(primitives)
-    vocabulary = Vocabulary.of([p for p in units if p.name != "pow"])
+    others = [p for p in units if p.name != "pow"]
+    if not others:
+        raise InvalidArgument("`primitives` holds `pow` alone, which needs others beside it, such as `id`")
+    vocabulary = Vocabulary.of(others)
     names_of = {p.name for p in units}
     degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
     columns = screen(table.X, table.y, MOST)
@@ -222,6 +223,13 @@ def discover(
         rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
         ended=ended, variables=names, inputs=features.names(names),
     )  # fmt: skip
+
+
+def check_budget(seconds: float | None, restarts: int | None) -> None:
+    """Refuses a budget in which nothing can be done."""
+    for name, value in (("seconds", seconds), ("restarts", restarts)):
+        if value is not None and not value > 0:
+            raise InvalidArgument(f"`{name}` must be positive, got {value}")
 
 
 def _deadlines(began: float, seconds: float | None, rows: int) -> tuple[Deadline, Deadline, Deadline]:
@@ -284,7 +292,7 @@ def _ended(
     menu: Menu,
 ) -> str:
     """Why the search is over, or nothing."""
-    # Where an exact formula is long, the sketches still to come may say the same in fewer words.
+    # Where an exact formula is long, the next few rounds may say the same in fewer words.
     if archive.complete and (_brief(archive.best, settings) or rounds >= len(EXACT_FIRST)):
         return "exact"
     if deadline():

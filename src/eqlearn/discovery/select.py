@@ -36,7 +36,7 @@ class Candidate:
     `description_length` is in nats, for the training data and the equation together; `prediction_length` for
     each row of them given all the others, and which equation it is (NaN where it was not measured).
     `network` is what the formula was read from, before its constants were collapsed, snapped and fitted to
-    all rows; it sees scaled inputs.
+    all rows; it sees scaled inputs, and has |g| where the formula says g because g has one sign on the data.
     """
 
     equations: tuple[Equation, ...]

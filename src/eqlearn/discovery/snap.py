@@ -54,7 +54,7 @@ def snap_in_turn(
         if stop():
             break
         value, error = float(fit.values[i]), float(fit.standard_errors[i])
-        simple = sp.S.Zero if negligible(fit, i) else _simple(value, error)
+        simple = sp.S.Zero if negligible(fit, i) else simple_number(value, error)
         if simple is None:
             continue
         start, hold = fit.values.copy(), fixed.copy()
@@ -66,7 +66,8 @@ def snap_in_turn(
     return numbers, fit
 
 
-def _simple(value: float, error: float) -> sp.Expr | None:
+def simple_number(value: float, error: float) -> sp.Expr | None:
+    """The simplest number within a constant's error, if chance is unlikely to have put it there."""
     if not math.isfinite(error):
         return None
     width = max(ERRORS * error, ROUNDING * abs(value))

@@ -16,6 +16,7 @@ from eqlearn.core.primitives import Primitive
 from eqlearn.discovery.features import Features
 from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.structures import Level, Structure, Vocabulary
+from eqlearn.discovery.table import some_rows
 
 
 @cache
@@ -25,22 +26,24 @@ def angular_frequency(primitive: Primitive) -> float | None:
         return None
     g = sp.Symbol("g")
     waves = primitive.symbolic(g).atoms(sp.sin, sp.cos)
-    rates = [abs(float(wave.args[0].diff(g).subs(g, 0))) for wave in waves]
-    return max(rates, default=None)
+    slopes = [wave.args[0].diff(g) for wave in waves]
+    rates = [abs(float(slope)) for slope in slopes if slope.is_number and slope.is_real]
+    return max((rate for rate in rates if rate > 0), default=None)
 
 
 @dataclass(frozen=True)
 class Waves:
     """Sines and cosines of each input at a range of frequencies, ready to be compared with any target."""
 
-    x: np.ndarray  # (in, rows)
+    rows: np.ndarray  # which rows are looked at, by number
     frequencies: np.ndarray
     projectors: np.ndarray  # (in, frequencies, 2, rows): orthonormal, free of constant, slope and bend
 
     @staticmethod
     def of(x: np.ndarray, most: int = 400) -> Waves:
-        """From feature-major inputs `(in, rows)` of size about 1; the first `most` rows suffice."""
-        x = x[:, :most]
+        """From feature-major inputs `(in, rows)` of size about 1; `most` of the rows suffice."""
+        rows = some_rows(x.shape[1], most)
+        x = x[:, rows]
         frequencies = np.geomspace(0.5, 40.0, 60)
         projectors = np.empty((len(x), len(frequencies), 2, x.shape[1]))
         for i, column in enumerate(x):
@@ -51,11 +54,11 @@ class Waves:
             gram = np.einsum("frw,frv->fwv", waves, waves) + 1e-6 * x.shape[1] * np.eye(2)
             root = np.linalg.inv(np.linalg.cholesky(gram))
             projectors[i] = np.einsum("fwv,frv->fwr", root, waves)
-        return Waves(x, frequencies, projectors)
+        return Waves(rows, frequencies, projectors)
 
     def spectrum(self, y: np.ndarray) -> Spectrum:
         """Of targets `(out, rows)`, rows in the same order."""
-        power = np.square(self.projectors @ y[:, : self.x.shape[1]].T).sum(axis=(2, 3))
+        power = np.square(self.projectors @ y[:, self.rows].T).sum(axis=(2, 3))
         sharp = power**2
         total = sharp.sum()
         chances = sharp / total if np.isfinite(total) and total > 0 else np.full(sharp.shape, 1 / sharp.size)

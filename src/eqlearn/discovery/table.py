@@ -137,8 +137,8 @@ def arrange(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Table:
     if weight is not None:
         kept = weight > 0
         X, y, weight = X[kept], y[kept], weight[kept]
-        counted = bool((weight == np.floor(weight)).all())
-        if counted and weight.sum() <= _MOST_COPIES * len(weight):
+        counts = bool((weight == np.floor(weight)).all())
+        if counts and weight.sum() <= _MOST_COPIES * len(weight):
             copies = weight.astype(np.int64)
             X, y, weight = X.repeat(copies, axis=0), y.repeat(copies, axis=0), None
     keys = [*y.T, *X.T] if weight is None else [weight, *y.T, *X.T]

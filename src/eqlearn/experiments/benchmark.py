@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn import EQL, PRESETS, Equation, Settings, discover, judge, train_population
+from eqlearn import PRESETS, Equation, Settings, discover, judge, train_population
 from eqlearn.core.primitives import PAPER
+from eqlearn.errors import NotFinite
 
 ROWS, TEST_ROWS = 256, 100
 PAPER_SETS = {
@@ -127,11 +128,14 @@ def _faithful(target: Target, condition: Condition, seeds: Sequence[int]) -> Ite
     trained = train_population(preset, np.stack([X for X, _ in data]), np.stack([y for _, y in data]), seeds)
     failed = {f.member: f"not finite in {f.phase!r} at step {f.step}" for f in trained.failures}
     for i, seed in enumerate(seeds):
-        network: EQL = trained.network.member(i).double()
+        try:
+            equation = Equation.read(trained.network.member(i).double(), target.variables)
+        except NotFinite as error:
+            failed.setdefault(i, str(error))
         judged = (
             {"equation": "", "tier": "wrong", "reason": failed[i], "extrapolation_error": math.inf}
             if i in failed
-            else _judged(target, Equation.read(network, target.variables), None)
+            else _judged(target, equation, None)
         )
         yield {**judged, "seed": seed, "seconds": trained.seconds / len(seeds), "restarts": 1}
 

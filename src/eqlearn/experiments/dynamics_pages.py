@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-EQL, RELU, EULER, TRUE = "#2b6cb0", "#c05621", "#718096", "#1a202c"
+OURS, RELU, EULER, TRUE = "#2b6cb0", "#c05621", "#718096", "#1a202c"
 
 
 @dataclass(frozen=True)
@@ -136,14 +137,14 @@ def _equations(trial: Mapping[str, Any], system: System) -> str:
 
 
 def times_smaller(worked: Sequence[Mapping[str, Any]], others: Mapping[int, Mapping[str, Any]]) -> str:
-    """How many times smaller our far error is, median over seeds and the least; an explosion counts as
-    infinite."""
+    """How many times smaller our far error is, median over seeds and the least; an explosion counts as an
+    infinite error, whose ever it is."""
     ratios = []
     for t in worked:
         other = others.get(t["seed"])
-        if other is not None and not other.get("failure") and t["far_error"]:
-            far = other["far_error"]
-            ratios.append(float("inf") if far is None else far / t["far_error"])
+        if other is not None and not other.get("failure"):
+            ours, theirs = (math.inf if e is None else e for e in (t["far_error"], other["far_error"]))
+            ratios.append(0.0 if math.isinf(ours) else theirs / ours if ours > 0 else math.inf)
     return f"{_median(ratios, '.3g')} (at least {min(ratios):.3g})" if ratios else "-"
 
 
@@ -180,7 +181,7 @@ def draw_dynamics(ledger: Mapping[str, Any], system: System, truth: Mapping[str,
 
 
 def _draw_latent(axes: Axes, trial: Mapping[str, Any], system: System) -> None:
-    axes.scatter(trial["parameter"], trial["z"], s=8, color=EQL, alpha=0.6, linewidths=0)
+    axes.scatter(trial["parameter"], trial["z"], s=8, color=OURS, alpha=0.6, linewidths=0)
     axes.set_xlabel(f"true {_pretty(system.parameter)}")
     axes.set_ylabel("latent z of the encoder")
     axes.set_title(f"fresh series: correlation {trial['correlation']:.6f}", fontsize=10)
@@ -202,7 +203,7 @@ def _draw_series(
         axes.plot(times, values, color=EULER, linewidth=1.2, linestyle="--", label="Euler")
     if relu is not None and not relu["failure"]:
         axes.plot(times, _floats(relu["series"][state]), color=RELU, linewidth=1.2, label="ReLU twin")
-    axes.plot(times, _floats(eql["series"][state]), color=EQL, linewidth=1.4, label="EQL")
+    axes.plot(times, _floats(eql["series"][state]), color=OURS, linewidth=1.4, label="EQL")
     axes.axvline(system.dt * system.horizon, color=EULER, linestyle=":", linewidth=1.0)
     low, high = min(exact), max(exact)
     axes.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
@@ -218,7 +219,7 @@ def _draw_errors(
     euler: Mapping[int, Any],
     system: System,
 ) -> None:
-    for trials, colour, label in ((euler, EULER, "Euler"), (relu, RELU, "ReLU twin"), (eql, EQL, "EQL")):
+    for trials, colour, label in ((euler, EULER, "Euler"), (relu, RELU, "ReLU twin"), (eql, OURS, "EQL")):
         for i, t in enumerate(t for t in trials.values() if not t.get("failure")):
             times = [system.dt * s for s in t["steps"]]
             errors = [max(e, 1e-12) if e == e else e for e in _floats(t["errors"])]

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eqlearn.core.equation import Equation
-from eqlearn.errors import EqlearnError
+from eqlearn.errors import EqlearnError, NotFinite
 from eqlearn.experiments.dynamics_data import System
 from eqlearn.experiments.dynamics_presets import TWINS, DynamicsPreset
 from eqlearn.systems.cells import EQLCell, Form
@@ -252,8 +252,12 @@ def present_equations(record: Record, states: Sequence[str]) -> list[str]:
     if not isinstance(system, DynamicsSystem) or not isinstance(system.cell, EQLCell):
         return []
     losses = record.loss.nan_to_num(nan=torch.inf)
-    if system.cell.members is None or int(record.weights_left.flatten()[0]) > LEGIBLE:
+    leader = int(losses.argmin())
+    if system.cell.members is None or int(record.weights_left.flatten()[leader]) > LEGIBLE:
         return []
-    cell = system.cell.member(int(losses.argmin())).double().eval()
-    equations = Law.of_cell(cell, states, ("z",)).equations()
+    cell = system.cell.member(leader).double().eval()
+    try:
+        equations = Law.of_cell(cell, states, ("z",)).equations()
+    except NotFinite:  # a look at a network that is still moving
+        return []
     return [f"{s}' = {e.rounded(3)}"[:110] for s, e in zip(states, equations, strict=True)]

@@ -50,8 +50,8 @@ def _of(ledger: Mapping[str, Any], functions: Iterable[str]) -> Trials:
 
 
 def _mnist(ledgers: Ledgers) -> Iterator[Row]:
-    if (ledger := ledgers.get("mnist/modern-half")) is not None:
-        trials = finished(ledger["trials"].values())
+    ledger = ledgers.get("mnist/modern-half")
+    if ledger is not None and (trials := finished(ledger["trials"].values())):
         yield "MNIST: rounded sums right, test digits", *_mean(trials, "accuracy", 100.0, ".1f", " %")
         yield "MNIST: mean absolute error, test digits", *_mean(trials, "mean_absolute_error", 1.0, ".3f", "")
         yield "MNIST: correlation of latent and digit", *_mean(trials, "correlation", 1.0, ".4f", "")
@@ -63,6 +63,8 @@ def _mnist(ledgers: Ledgers) -> Iterator[Row]:
         if name in ledgers:
             shares = [t["test"]["accuracy_from_bound"] for t in finished(ledgers[name]["trials"].values())]
             paper = PAPER_GENERALISATION[network, "test"][1]
+            if not shares or None in shares:
+                continue
             yield f"MNIST: sums from 15 on, trained below 15, {label}", paper, f"{100 * fmean(shares):.1f} %"
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from eqlearn.core.equation import Equation
 from eqlearn.experiments.mnist_measures import FIVE, Evaluation
+from eqlearn.experiments.mnist_pages import NETWORKS
 from eqlearn.systems.arithmetic import LATENTS
 from eqlearn.views.figures import CHOSEN, DATA, FAINT, GREY, INK
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 SHOWN = 1_500  # points of a panel: enough to see the spread, few enough for a small file
 READABLE = 25  # nodes of a formula that a title has room for
-_NETWORKS = {"eql": "EQL", "relu": "ReLU"}
 _SETS = {"train": "training images", "test": "test images"}
 
 
@@ -108,7 +108,7 @@ def draw_generalisation(trials: Mapping[str, Mapping[str, Any]]) -> Figure:
         )  # fmt: skip
         _whole(ax)
         right = "nothing there" if accuracy is None else f"{100 * accuracy:.1f} % right"
-        ax.set_title(f"{_NETWORKS[network]}: {right} from {edge:g} on")
+        ax.set_title(f"{NETWORKS[network]}: {right} from {edge:g} on")
         ax.legend(loc="upper left", fontsize=8, frameon=False)
     for letter, ax in zip("abcd", axes, strict=False):
         _dress(ax, letter)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.expressions import fitted, real_symbol
+from eqlearn.core.expressions import real_symbol
 from eqlearn.core.network import EQL
 from eqlearn.data.digits import Digits, LabelledImages
 from eqlearn.systems.arithmetic import LABELS, LATENTS, ImageArithmetic, Operation, random_pairs
@@ -83,7 +83,7 @@ def evaluate(
 
 def expected(operation: Operation, gauge: Gauge) -> Equation:
     """The equation that the encoder's straight line makes one expect: the operation on `scale·z + shift`."""
-    digits = [fitted(gauge.scale) * real_symbol(z) + fitted(gauge.shift) for z in LATENTS]
+    digits = [gauge.parameter(real_symbol(z)) for z in LATENTS]
     expr = operation.equation.expr.subs(
         dict(zip(map(real_symbol, ("a", "b")), digits, strict=True)), simultaneous=True
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from eqlearn.systems.heads import KINDS, STRAIGHT
+from eqlearn.systems.heads import EQUAL, KINDS, SLACK, STRAIGHT
 
 Trials = Sequence[Mapping[str, Any]]
 
@@ -33,7 +33,7 @@ PAPER_EQUATIONS = (
     ("trained on sums below 15", "-1.56*z_1 - 1.56*z_2 + 8.66"),
 )
 _IMAGES = {"mnist": "MNIST", "digits": "scikit-learn's 8 x 8 digits, 1,437 to train on"}
-_NETWORKS = {"eql": "EQL", "relu": "ReLU"}
+NETWORKS = {"eql": "EQL", "relu": "ReLU"}
 
 
 def _share(value: float | None, digits: int = 1) -> str:
@@ -143,8 +143,9 @@ def _choice(trials: Trials) -> str:
     lines = [
         "How the form was chosen: several equations were trained behind the one encoder, then made sparse on "
         "its latents. Their errors are compared after a bend of the latent, the same for both images, that "
-        "suits each best, because the encoder can still make it; of all within 1.5 times the smallest error, "
-        f"the shortest is kept. One equation had units `{STRAIGHT}` only from the start, lest all agree on a "
+        "suits each best, because the encoder can still make it; of all within "
+        f"{1 + SLACK:g} times the smallest error, the shortest is kept. One equation had units "
+        f"`{STRAIGHT}` only from the start, lest all agree on a "
         "latent folded in two; another was also offered with some kinds of units only: "
         f"{' and '.join(f'`{kinds}`' for kinds in KINDS)}.",
         "",
@@ -154,7 +155,7 @@ def _choice(trials: Trials) -> str:
     for trial in trials:
         kept = next(head for head in trial["heads"] if head["kept"])
         trained = [head for head in trial["heads"] if head["origin"] == "trained"]
-        as_good = [h for h in trained if h["nodes"] <= kept["nodes"] and h["error"] <= 1.01 * kept["error"]]
+        as_good = [h for h in trained if h["nodes"] <= kept["nodes"] and h["error"] <= EQUAL * kept["error"]]
         origin = kept["origin"] if kept["origin"] == "trained" else f"units `{kept['origin']}` only"
         lines.append(_row(trial["seed"], origin, len(as_good), len(trained)))
     return "\n".join(lines)
@@ -176,7 +177,7 @@ def generalisation_table(condition: Mapping[str, Any], trials: Mapping[str, Tria
                 values = [t[split][key] for t in finished(group) if t[split][key] is not None]
                 cells += [PAPER_GENERALISATION[network, split][side]] if beside else []
                 cells.append(f"**{_share(fmean(values) if values else None)}**")
-            lines.append(_row(split, _NETWORKS[network], *cells))
+            lines.append(_row(split, NETWORKS[network], *cells))
     return "\n".join(lines)
 
 

@@ -106,9 +106,9 @@ def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> Figure:
     figure = Figure(figsize=(7.0, 0.36 * len(groups) + 1.2), layout="constrained")
     axes = figure.add_subplot()
     for row, (name, s) in enumerate(groups.items()):
-        rate = s["symbolic"] / s["trials"]
+        share = s["symbolic"] / s["trials"]
         low, high = s["interval"]
-        axes.barh(row, rate, height=0.55, color="#2b6cb0")
+        axes.barh(row, share, height=0.55, color="#2b6cb0")
         axes.plot([low, high], [row, row], color="#1a202c", linewidth=1.2)
         if (known := paper.get(name)) is not None:
             axes.plot(known, row, marker="D", color="#c05621", markersize=6, linestyle="none")

@@ -27,7 +27,8 @@ class Timing:
         return f"{self.hidden_layers} hidden layers, {counted(self.trials, 'trial')}"
 
     def measure(self, steps: int = STEPS) -> dict[str, Any]:
-        """Trains on the benchmark's last function of two variables; the seconds are those of all trials."""
+        """Trains on the last of the paper's ten functions that has two variables; the seconds are those of
+        all trials."""
         target = next(t for t in TARGETS if t.name == "x**2+sin(2*pi*y)")
         X, y = target.data(seed=0, noise=0.0)
         schedule = (Phase(name="sparsify", steps=steps, lr=1e-2, penalty=5e-3),)

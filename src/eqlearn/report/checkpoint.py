@@ -7,11 +7,11 @@ from pathlib import Path
 from time import monotonic
 
 from eqlearn.core.sealed import read_sealed, write_tensors
-from eqlearn.training.loop import Record, Start
+from eqlearn.training.loop import Beginning, Record
 from eqlearn.training.state import TrainingState
 
 
-def followed(path: Path, start: Start, every: float = 20.0) -> Iterator[Record]:
+def followed(path: Path, start: Beginning, every: float = 20.0) -> Iterator[Record]:
     """Trains to the end and gives its records; at a record, every so many seconds, its state is written.
 
     ```python

@@ -23,8 +23,8 @@ from eqlearn.report.page import page
 from eqlearn.report.record import RunRecord
 from eqlearn.report.sample import Sample
 from eqlearn.report.session import History, Plan, begin, nothing_left_behind
-from eqlearn.systems.flow import LONG, FoundMotion, discover_dynamics
 from eqlearn.systems.hidden import discover_hidden
+from eqlearn.systems.motion import LONG, FoundMotion, discover_dynamics
 from eqlearn.systems.recording import Recording
 from eqlearn.systems.shooting import Flow, Stretches, shoot
 

@@ -10,7 +10,7 @@ from eqlearn.core.export import identifiers
 from eqlearn.core.text import write
 
 # What can be copied from the page, by its title there.
-LANGUAGES = {"LaTeX": "latex", "Python": "text", "NumPy": "python", "torch": "torch", "C": "c"}
+LANGUAGES = {"LaTeX": "latex", "text": "text", "Python": "python", "torch": "torch", "C": "c"}
 
 
 def function_names(targets: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from eqlearn.core.equation import Equation
 from eqlearn.errors import InvalidFile
-from eqlearn.systems.flow import FORMS
+from eqlearn.systems.motion import FORMS
 from eqlearn.systems.simulation import simulate
 
 FORMAT, VERSION = "eqlearn-motion", 1

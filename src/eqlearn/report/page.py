@@ -23,7 +23,7 @@ from eqlearn.report.network_drawing import network_svg
 from eqlearn.report.payload import LONGEST, embedded, payload
 from eqlearn.report.record import RunRecord
 from eqlearn.report.sample import OUTSIDE, Sample
-from eqlearn.report.verdict import CLOSE, checks, percent, unseen_errors, verdict
+from eqlearn.report.verdict import checks, grade, percent, unseen_errors, verdict
 from eqlearn.views.diagram import diagram
 from eqlearn.words import counted
 
@@ -54,7 +54,7 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
         "source": escape(_source(record)),
         "heading": "The equation" if len(record.targets) == 1 else "The equations",
         "formulas": "".join(_formula(record, k) for k in range(len(record.targets))),
-        "verdict": escape(verdict(record)), "verdict_class": _grade(record),
+        "verdict": escape(verdict(record)), "verdict_class": grade(record),
         "checks": f'<p class="lead">{escape(checks(record))}</p>' if checks(record) else "",
         "facts": _facts(record),
         "constants": constants_table(record),
@@ -79,12 +79,6 @@ def _template(name: str) -> str:
 
 def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
-
-
-def _grade(record: RunRecord) -> str:
-    if record.best.exact:
-        return "exact"
-    return "close" if record.best.training_error < CLOSE else "none"
 
 
 def _source(record: RunRecord) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import csv
-import os
-import secrets
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TextIO
 
 import numpy as np
 
+from eqlearn.core.sealed import atomic_file
 from eqlearn.data.tables import read_blocks
 from eqlearn.errors import InvalidArgument
 from eqlearn.report.record import RunRecord
@@ -47,10 +47,7 @@ def _opened(out: Path | None) -> Iterator[TextIO]:
         return
     if not out.parent.is_dir():
         raise InvalidArgument(f"there is no folder {str(out.parent)!r} to write {out.name!r} into")
-    temporary = out.with_name(f".{out.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with temporary.open("x", encoding="utf-8", newline="") as file:
-            yield file
-        os.replace(temporary, out)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_file(out) as file:
+        text = TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        text.detach()  # writes what is left, and leaves the file open

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.export import TORCH
 from eqlearn.data.tables import Measurements
+from eqlearn.discovery.constants import Parametric
 from eqlearn.discovery.select import Candidate, Constant
 from eqlearn.discovery.uncertainty import errors_from_curvature
 
@@ -72,21 +72,17 @@ def _step(
 
 
 def _normal_equations(equation: Equation, blocks: Blocks, inputs: int, output: int) -> _Sums:
-    program, count = equation.torch().program, len(equation.constants)
+    formula, count = Parametric(equation), len(equation.constants)
     sums = _Sums(0, 0.0, np.zeros((count, count)), np.zeros(count))
     for block in blocks():
         rows = block[np.isfinite(block).all(axis=1)]
-        # Each row has constants of its own, so that one backward pass gives the slopes of all rows.
-        constants = torch.tensor(equation.constants, dtype=torch.float64)[:, None].repeat(1, len(rows))
-        constants.requires_grad_()
-        columns = [torch.as_tensor(c) for c in rows[:, :inputs].T]
-        value = program.run(TORCH, columns, list(constants))
-        (slopes,) = torch.autograd.grad(value.sum(), constants)
-        residual, jacobian = value.detach().numpy() - rows[:, inputs + output], slopes.numpy()
+        columns = torch.tensor(np.ascontiguousarray(rows[:, :inputs].T))
+        value, slopes = formula.linearise(columns, formula.start)
+        residual = value - rows[:, inputs + output]
         sums.rows += len(rows)
         sums.square += float(residual @ residual)
-        sums.curvature += jacobian @ jacobian.T
-        sums.slope += jacobian @ residual
+        sums.curvature += slopes.T @ slopes
+        sums.slope += slopes.T @ residual
     return sums
 
 

@@ -145,7 +145,8 @@ def begin(
         raise InvalidArgument(
             f"{folder} holds a run already; continue it with `--resume`, or choose another folder"
         )
-    if folder.holds_run:
+    goes_on = folder.holds_run
+    if goes_on:
         _check_same(folder, data, settings)
     start = {"name": data.name, "fingerprint": data.fingerprint}
     state = {
@@ -156,7 +157,7 @@ def begin(
         "data": start,
     }
     folder.write_json(RUN, {**state, "environment": environment()})
-    folder.log(f"{'continued' if resume else 'started'}: {size} of {data.name}, {dict(settings)}")
+    folder.log(f"{'continued' if goes_on else 'started'}: {size} of {data.name}, {dict(settings)}")
 
 
 def _check_same(folder: RunFolder, data: Measurements | SeriesTable, settings: Mapping[str, Any]) -> None:

@@ -12,8 +12,8 @@ from eqlearn.core.names import SearchPenalty
 from eqlearn.errors import InvalidArgument
 from eqlearn.reproduce.options import (
     OnlyOption,
-    OutOption,
     PenaltyOption,
+    ResultsOption,
     SeedsOption,
     leave_picture,
     leave_table,
@@ -46,7 +46,7 @@ def benchmark(
     ] = Sine.two_pi,
     only: OnlyOption = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two seeds of the ten functions.")] = False,
-    out: OutOption = Path("runs/benchmark"),
+    out: ResultsOption = Path("runs/benchmark"),
 ) -> None:
     """The paper's ten functions, and three more. Every seed has its own data and counts."""
     from eqlearn.experiments.benchmark import TARGETS, Condition, trials
@@ -76,7 +76,7 @@ def suite(
     seconds: Annotated[float, typer.Option(help="The budget of a trial.", min=0.1)] = 10.0,
     seeds: SeedsOption = 3,
     only: OnlyOption = None,
-    out: OutOption = Path("runs/suites"),
+    out: ResultsOption = Path("runs/suites"),
 ) -> None:
     """Formulas of the literature. Default settings, and a budget in seconds."""
     from eqlearn.experiments.rates import suite_table

@@ -11,10 +11,10 @@ import typer
 
 from eqlearn.core.names import SearchPenalty
 from eqlearn.reproduce.options import (
-    OutOption,
     PenaltyOption,
     PresetName,
     PresetOption,
+    ResultsOption,
     SeedsOption,
     leave_picture,
     leave_table,
@@ -33,7 +33,7 @@ def kinematics(
     seeds: SeedsOption = 5,
     twins: TwinsOption = True,
     quick: QuickOption = False,
-    out: OutOption = Path("runs/kinematics"),
+    out: ResultsOption = Path("runs/kinematics"),
 ) -> None:
     """Uniform acceleration, hidden: u' = u + v + a/2, v' = v + a."""
     _reproduce("kinematics", preset.value, penalty.value, seeds, twins, quick, out)
@@ -45,7 +45,7 @@ def oscillator(
     seeds: SeedsOption = 5,
     twins: TwinsOption = True,
     quick: QuickOption = False,
-    out: OutOption = Path("runs/oscillator"),
+    out: ResultsOption = Path("runs/oscillator"),
 ) -> None:
     """An oscillator with a hidden frequency. To second order in the step of time, and beyond."""
     _reproduce("oscillator", preset.value, penalty.value, seeds, twins, quick, out)

@@ -11,7 +11,7 @@ from eqlearn.core.names import SearchPenalty
 from eqlearn.reproduce.benchmark import Search, Sine, benchmark
 from eqlearn.reproduce.dynamics import kinematics, oscillator
 from eqlearn.reproduce.mnist import Network, mnist
-from eqlearn.reproduce.options import OutOption, leave_picture
+from eqlearn.reproduce.options import ResultsOption, leave_picture
 from eqlearn.reproduce.timing import timing
 
 
@@ -25,7 +25,7 @@ def everything(
     data_dir: Annotated[
         Path | None, typer.Option(help="A folder with the four files of MNIST; else EQLEARN_DATA.")
     ] = None,
-    out: OutOption = Path("runs/paper"),
+    out: ResultsOption = Path("runs/paper"),
 ) -> None:
     """All experiments, and the paper on one page. Benchmark, MNIST arithmetic, kinematics and oscillator.
 

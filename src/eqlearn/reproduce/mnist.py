@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -13,10 +13,10 @@ import typer
 
 from eqlearn.core.names import SearchPenalty
 from eqlearn.reproduce.options import (
-    OutOption,
     PenaltyOption,
     PresetName,
     PresetOption,
+    ResultsOption,
     SeedsOption,
     leave_picture,
     leave_table,
@@ -61,7 +61,7 @@ def mnist(
     resume: Annotated[
         bool, typer.Option("--resume/--restart", help="Go on where a killed run stopped, or begin anew.")
     ] = True,
-    out: OutOption = Path("runs/mnist"),
+    out: ResultsOption = Path("runs/mnist"),
 ) -> None:
     """Arithmetic with images of digits. One encoder, one equation; the only label is the result."""
     from eqlearn.data.digits import load_digits
@@ -170,7 +170,7 @@ def _shown(title: str, steps: int) -> Iterator[Callable[[Record], None]]:
     if not console.is_terminal:
 
         def line(record: Record) -> None:
-            if count(record) % 1_000 == 0:
+            if sum(done.values()) // 1_000 < count(record) // 1_000:
                 console.print(f"{title}: {record.phase} {record.step}, {_glance(record)}", soft_wrap=True)
 
         yield line
@@ -188,10 +188,12 @@ def _shown(title: str, steps: int) -> Iterator[Callable[[Record], None]]:
 def _glance(record: Record) -> str:
     """The loss, and the equation where it is short enough to be read."""
     from eqlearn.core.equation import Equation
+    from eqlearn.errors import NotFinite
     from eqlearn.systems.arithmetic import LATENTS
 
     loss = f"loss {float(record.loss.min()):.3f}"
     if record.weights_left.dim() == 0 and 0 < int(record.weights_left) <= 12:
-        return f"{loss}, y = {Equation.read(record.model, LATENTS).rounded(3)}"
+        with suppress(NotFinite):  # a look at a network that is still moving
+            return f"{loss}, y = {Equation.read(record.model, LATENTS).rounded(3)}"
     left = int(record.weights_left.min())
     return f"{loss}, {left} weights left" if left > 0 else loss

@@ -1,4 +1,4 @@
-"""What the commands of `eqlearn reproduce` share: their options, how a trial is told, how a table is left."""
+"""What the commands of `eqlearn reproduce` share: their options, and how a table is left."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PresetOption = Annotated[PresetName, typer.Option(help="How equations are looked
 PenaltyOption = Annotated[SearchPenalty, typer.Option(help="L0.5 or L0.")]
 SeedsOption = Annotated[int, typer.Option(help="How many seeds, counted from 0.", min=1)]
 OnlyOption = Annotated[str | None, typer.Option(help="Names, separated by ';': only these.")]
-OutOption = Annotated[Path, typer.Option(help="The folder for the results.")]
+ResultsOption = Annotated[Path, typer.Option(help="The folder for the results.")]
 
 
 def wanted(only: str | None, names: list[str]) -> list[str]:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from eqlearn.reproduce.options import OutOption, leave_table
+from eqlearn.reproduce.options import ResultsOption, leave_table
 
 
 def timing(
     quick: Annotated[bool, typer.Option("--quick", help="A twentieth of the steps, scaled up.")] = False,
-    out: OutOption = Path("runs/timing"),
+    out: ResultsOption = Path("runs/timing"),
 ) -> None:
     """Seconds for 20,000 steps of the paper's network. One trial alone, and twenty together."""
     from eqlearn.experiments.timing import STEPS, TIMINGS, timing_table

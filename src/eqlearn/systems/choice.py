@@ -52,7 +52,10 @@ class Model:
     @property
     def weight(self) -> float:
         """How much a residual tells that the one before it did not: little where the misfit is systematic,
-        but each piece of motion tells as much as one residual."""
+        but each piece of motion tells as much as one residual. Rounding adds up along a motion and is no
+        misfit."""
+        if self.error < EXACT_MOTION:
+            return 1.0
         correlation = min(max(self.shot.correlation, 0.0), 1.0)
         pieces = len(self.stretches.values)
         return max((1 - correlation) / (1 + correlation), pieces / max(self.stretches.rows, pieces))

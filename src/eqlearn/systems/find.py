@@ -26,19 +26,19 @@ from eqlearn.systems.refine import Refined
 from eqlearn.systems.rollout import rollout
 from eqlearn.systems.series import EncoderShape, SeriesEncoder
 from eqlearn.systems.trajectories import Trajectories
-from eqlearn.training.loop import Record, Start, Training, train
+from eqlearn.training.loop import Beginning, Record, Training, train
 from eqlearn.training.optimisers import OptimiserFactory
 from eqlearn.training.schedule import Phase, Schedule
 from eqlearn.training.state import TrainingState
 
-Follow = Callable[[str, Start], Iterator[Record]]
+Follow = Callable[[str, Beginning], Iterator[Record]]
 
 # Series that the law makes for the encoder's distillation, for each observed one: a third of them only to
 # calibrate it.
 SIMULATED = 12
 
 
-def plainly(name: str, start: Start) -> Iterator[Record]:
+def plainly(name: str, start: Beginning) -> Iterator[Record]:
     """Runs a training of that name from its beginning, without a file to resume from."""
     return iter(start(None))
 
@@ -239,8 +239,7 @@ def _assembled(system: DynamicsSystem, fit: Refined, failures: int) -> FoundDyna
     for p in fit.latent:
         spread = float(p.std(correction=0))
         gauges.append(Gauge(2 * spread if spread > 0 else 1.0, float(p.mean())))
-    back = [Gauge(1 / g.scale, -g.shift / g.scale) for g in gauges]
-    law = fit.law.regauged(back)
+    law = fit.law.regauged([gauge.inverse for gauge in gauges])
     return FoundDynamics(
         system.encoder, law, law.equations(), fit.law.equations(), tuple(gauges), system, fit, failures
     )

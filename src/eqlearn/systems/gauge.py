@@ -46,12 +46,24 @@ class Gauge:
             )
 
     def parameter(self, z: Any) -> Any:
-        """The parameter where the latent is `z`: numbers, arrays or tensors."""
-        return self.scale * z + self.shift
+        """The parameter where the latent is `z`: numbers, arrays, tensors or symbols."""
+        scale, shift = self._numbers(z)
+        return scale * z + shift
 
     def latent(self, parameter: Any) -> Any:
         """The latent where the parameter is so: numbers, arrays, tensors or symbols."""
-        return (parameter - self.shift) / self.scale
+        scale, shift = self._numbers(parameter)
+        return (parameter - shift) / scale
+
+    def _numbers(self, like: Any) -> tuple[Any, Any]:
+        """Scale and shift; beside symbols, with all their digits."""
+        symbolic = isinstance(like, sp.Basic)
+        return (fitted(self.scale), fitted(self.shift)) if symbolic else (self.scale, self.shift)
+
+    @property
+    def inverse(self) -> Gauge:
+        """The line the other way: `z = (parameter - shift) / scale`."""
+        return Gauge(1 / self.scale, -self.shift / self.scale, self.correlation)
 
 
 def fit_gauge(z: Float[Tensor, " series"], parameter: Float[Tensor, " series"]) -> Gauge:
@@ -74,8 +86,7 @@ def rewritten(equation: Equation, gauge: Gauge, latent: str, parameter: str) -> 
     """The equation with its latent expressed by the parameter of that name, multiplied out."""
     if latent not in equation.variables:
         raise InvalidArgument(f"`latent` {latent!r} is not among the variables {equation.variables}")
-    symbol = real_symbol(parameter)
-    replaced = equation.expr.subs(real_symbol(latent), (symbol - fitted(gauge.shift)) / fitted(gauge.scale))
+    replaced = equation.expr.subs(real_symbol(latent), gauge.latent(real_symbol(parameter)))
     names = [parameter if name == latent else name for name in equation.variables]
     return Equation(sp.expand(replaced), names)
 

@@ -33,7 +33,9 @@ STRAIGHT = "one id"  # the kinds of units of the head that is held straight
 # Beside what training leaves of them, the first head is also tried with these kinds of units only.
 KINDS = (STRAIGHT, "one id mul")
 BENDS = (2, 3, 4, 5)  # powers of the latent that an encoder is trusted to add if an equation asks for it
-_EQUAL = 1.01  # errors this close are the same: two fits of one form agree better
+# How much larger than the smallest an error may be for the sake of a shorter equation.
+SLACK = 0.5
+EQUAL = 1.01  # errors this close are the same: two fits of one form agree better
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +67,7 @@ def _of_kinds(units: Sequence[Primitive], kinds: Sequence[str]) -> Tensor:
     return torch.tensor([unit.name in kinds for unit in units])
 
 
-def simplest_head(heads: Sequence[Head], slack: float = 0.5) -> Head:
+def simplest_head(heads: Sequence[Head], slack: float = SLACK) -> Head:
     """The shortest equation whose error is at most `1 + slack` times the smallest.
 
     Among equally short ones the smaller error decides, and where errors are equal, one that training found by
@@ -79,7 +81,7 @@ def simplest_head(heads: Sequence[Head], slack: float = 0.5) -> Head:
     bound = (1 + slack) * min(head.error for head in heads)
     shortest = min(head.complexity for head in heads if head.error <= bound)
     close = [head for head in heads if head.complexity == shortest and head.error <= bound]
-    least = _EQUAL * min(head.error for head in close)
+    least = EQUAL * min(head.error for head in close)
     return min(close, key=lambda head: (head.error > least, head.origin != "trained", head.error))
 
 

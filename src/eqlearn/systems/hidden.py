@@ -13,12 +13,14 @@ import sympy as sp
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.expressions import fitted, real_symbol, replace_constants
-from eqlearn.core.snapping import snap_constant, trusted_bits
+from eqlearn.core.snapping import snap_constant
+from eqlearn.discovery.run import check_budget
 from eqlearn.discovery.select import Candidate, Constant
+from eqlearn.discovery.snap import simple_number
 from eqlearn.errors import InvalidArgument
 from eqlearn.systems.choice import EXACT_MOTION
-from eqlearn.systems.flow import LONG, SHORT, FoundMotion, discover_dynamics, recorded, tables
 from eqlearn.systems.law import latent_names
+from eqlearn.systems.motion import LONG, SHORT, FoundMotion, discover_dynamics, recorded, tables
 from eqlearn.systems.recording import Recording
 from eqlearn.systems.shooting import TOLERANCE, Flow, Shot, Stretches, shoot
 from eqlearn.systems.simulation import enough_substeps
@@ -50,6 +52,7 @@ def discover_hidden(
     positive, so that no gauge is left open. Other arguments are those of `discover_dynamics`;
     `FoundMotion.latents` holds every series' parameters, `FoundMotion.latent_errors` their standard errors.
     """
+    check_budget(seconds, None)
     recording = recorded(series, form, dt, names)
     if latents < 1 or len(recording.series) < FEWEST_SERIES:
         raise InvalidArgument(
@@ -150,8 +153,7 @@ class _Law:
 
     def _common(self, place: int) -> float:
         value = self._mean(place)
-        error = max(3 * float(self.common_errors[place]), 1e-5 * abs(value))
-        simple = snap_constant(value, error, max_cost=trusted_bits(value, error))
+        simple = simple_number(value, float(self.common_errors[place]))
         return value if simple is None else float(simple)
 
 

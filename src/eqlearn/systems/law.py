@@ -146,10 +146,7 @@ class Law:
     def regauged(self, gauges: Sequence[Gauge]) -> Law:
         """The same law with each latent replaced by the parameter of its gauge, under the latent's name."""
         symbols = [real_symbol(name) for name in self.latents]
-        back = {
-            z: (z - fitted(gauge.shift)) / fitted(gauge.scale)
-            for z, gauge in zip(symbols, gauges, strict=True)
-        }
+        back = {z: gauge.latent(z) for z, gauge in zip(symbols, gauges, strict=True)}
         return self._with([law.subs(back, simultaneous=True) for law in self._laws()])
 
     def next_order(self, start: float = 1e-9) -> Law:

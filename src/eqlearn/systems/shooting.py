@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TypeAlias
+from functools import cache, lru_cache
 
 import numpy as np
 import sympy as sp
@@ -16,14 +15,13 @@ from eqlearn.core.expressions import real_symbol, replace_constants
 from eqlearn.core.program import NUMPY, Program, lower
 from eqlearn.discovery.constants import Parametric
 from eqlearn.discovery.uncertainty import errors_from_slopes
+from eqlearn.systems.cells import STEPPERS
 from eqlearn.systems.recording import Recording
 
 # Relative to the spread of a state: what a simulation may be wrong by without being told from the truth.
 TOLERANCE = 1e-7
 # Smaller moves, relative to the spread of a state or to a constant, are rounding.
 ROUNDING = 1e-13
-
-Slopes: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,9 +88,9 @@ class Flow:
         return values, slopes
 
 
+@cache
 def _constant_symbol(place: int) -> sp.Symbol:
-    # Not a name that a column can have, as it ends in a space.
-    return sp.Symbol(f"c{place} ", real=True)
+    return sp.Dummy(f"c{place}", real=True)  # which no column can be, whatever its name
 
 
 @lru_cache(maxsize=1024)
@@ -101,8 +99,10 @@ def _programs(
 ) -> tuple[Program, dict[int, Program]]:
     """The value of a formula and its slopes that are not zero, by states and then constants."""
     symbols = [*map(real_symbol, variables), *map(_constant_symbol, range(constants))]
+    # |g| of a g that SymPy can't prove real has slopes that it can't write in real functions.
+    smooth = expr.replace(sp.Abs, lambda inner: sp.sqrt(inner**2))
     slopes = {
-        j: sp.diff(expr, symbol).replace(sp.sign, lambda inner: inner / sp.Abs(inner))
+        j: sp.diff(smooth, symbol).replace(sp.sign, lambda inner: inner / sp.Abs(inner))
         for j, symbol in enumerate(symbols)
         if expr.has(symbol)
     }
@@ -183,22 +183,25 @@ def _residual(
     residual = np.full(stretches.values.shape, np.nan)
     slopes = np.zeros((pieces, times, count, count + len(c)))
     scale = stretches.scale
-    state, slope = starts, np.zeros((pieces, count, count + len(c)))
-    slope[:, :, :count] = np.eye(count)
+    # The states, and beside each its slopes by the starts and the constants.
+    at = np.zeros((pieces, count, 1 + count + len(c)))
+    at[:, :, 0], at[:, :, 1 : 1 + count] = starts, np.eye(count)
 
-    def linearised(at: np.ndarray, by: np.ndarray) -> Slopes:
-        value, slopes = law.linearise(at * scale, c)
-        slope = (slopes[:, :, :count] * scale / scale[:, None]) @ by
-        slope[:, :, count:] += slopes[:, :, count:] / scale[:, None]
-        return value / scale, slope
+    def rate(at: np.ndarray) -> np.ndarray:
+        after = np.empty_like(at)
+        value, by = law.linearise(at[:, :, 0] * scale, c)
+        after[:, :, 0] = value / scale
+        after[:, :, 1:] = (by[:, :, :count] * scale / scale[:, None]) @ at[:, :, 1:]
+        after[:, :, 1 + count :] += by[:, :, count:] / scale[:, None]
+        return after
 
     with np.errstate(all="ignore"):
         for step in range(times):
-            residual[:, step] = state - stretches.values[:, step]
-            slopes[:, step] = slope
-            if not np.isfinite(state).all() or step == times - 1:
+            residual[:, step] = at[:, :, 0] - stretches.values[:, step]
+            slopes[:, step] = at[:, :, 1:]
+            if not np.isfinite(at[:, :, 0]).all() or step == times - 1:
                 break
-            state, slope = _advance(linearised, state, slope, stretches, substeps)
+            at = advance(rate, at, stretches.dt, stretches.form, substeps)
         square = float((residual**2).sum())
     matrix = slopes.reshape(pieces, times * count, -1)
     return _State(
@@ -207,25 +210,15 @@ def _residual(
     )  # fmt: skip
 
 
-def _advance(
-    linearised: Callable[[np.ndarray, np.ndarray], Slopes],
-    state: np.ndarray,
-    slope: np.ndarray,
-    stretches: Stretches,
-    substeps: int,
-) -> Slopes:
-    """One step of a map, or of the classical fourth-order Runge-Kutta method, with its slopes."""
-    if stretches.form == "map":
-        return linearised(state, slope)
-    h = stretches.dt / substeps
+def advance(
+    f: Callable[[np.ndarray], np.ndarray], y: np.ndarray, dt: float, form: str, substeps: int
+) -> np.ndarray:
+    """One step of a map, or of the classical fourth-order Runge-Kutta method."""
+    if form == "map":
+        return f(y)
     for _ in range(substeps):
-        k1, s1 = linearised(state, slope)
-        k2, s2 = linearised(state + h / 2 * k1, slope + h / 2 * s1)
-        k3, s3 = linearised(state + h / 2 * k2, slope + h / 2 * s2)
-        k4, s4 = linearised(state + h * k3, slope + h * s3)
-        state = state + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
-        slope = slope + h / 6 * (s1 + 2 * s2 + 2 * s3 + s4)
-    return state, slope
+        y = STEPPERS["rk4"](f, y, dt / substeps)
+    return y
 
 
 def _step(state: _State, damping: float) -> tuple[np.ndarray, np.ndarray]:

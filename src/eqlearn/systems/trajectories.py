@@ -82,6 +82,8 @@ class Trajectories:
 
 
 def _problems(states: Tensor, dt: float, names: tuple[str, ...], parameter: Tensor | None) -> list[str]:
+    if states.dim() != 3:
+        return [f"`states` must be (series, times, states), got shape {tuple(states.shape)}"]
     problems = []
     if states.shape[0] < 1:
         problems.append("`states` holds no series")

@@ -154,7 +154,7 @@ class Training:
         )
 
 
-Start: TypeAlias = Callable[[TrainingState | None], Training]
+Beginning: TypeAlias = Callable[[TrainingState | None], Training]
 
 
 def train(

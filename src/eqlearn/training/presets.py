@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from eqlearn.core.columns import numbers_of
 from eqlearn.core.network import EQL, INITS, Init
 from eqlearn.core.penalties import L0, Penalty, SmoothHalf
-from eqlearn.core.primitives import PAPER, RELEASED
+from eqlearn.core.primitives import PAPER, RELEASED, PrimitivesLike
 from eqlearn.core.sparse import SparseLinear, settle_
 from eqlearn.errors import Diverged, InvalidArgument, NotFinite, UnknownName
 from eqlearn.training.loop import Record, train
@@ -39,7 +40,7 @@ class Preset:
     """
 
     name: str
-    primitives: str
+    primitives: PrimitivesLike
     init: Init
     penalty: Penalty
     schedule: Schedule
@@ -171,7 +172,8 @@ def _find_preset(preset: str | Preset) -> Preset:
 
 def _feature_major(X: Any, y: Any, members: int) -> tuple[Tensor, Tensor]:
     """The data as `(*members, in, rows)` and `(*members, out, rows)`, checked."""
-    x, target = (torch.as_tensor(values, dtype=torch.float32) for values in (X, y))
+    given = {"X": X, "y": y}
+    x, target = (torch.as_tensor(numbers_of(v, f"`{n}`"), dtype=torch.float32) for n, v in given.items())
     if target.dim() == x.dim() - 1:
         target = target[..., None]
     lead = x.shape[:-2]

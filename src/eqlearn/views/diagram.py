@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -128,7 +129,8 @@ def unit_label(primitive: Primitive) -> str:
         return ""
     letters = "g" if primitive.arity == 1 else "abcdef"[: primitive.arity]
     text = str(primitive.symbolic(*(sp.Symbol(letter) for letter in letters)))
-    for long, short in (("**2", "²"), ("**3", "³"), ("**", "^"), ("pi", "π"), ("*", "·"), ("2·π·", "2π")):
+    text = re.sub(r"\*\*([23])(?![\d.])", lambda power: "²³"[int(power[1]) - 2], text)
+    for long, short in (("**", "^"), ("pi", "π"), ("*", "·"), ("2·π·", "2π")):
         text = text.replace(long, short)
     return text if len(text) <= 14 else primitive.name
 

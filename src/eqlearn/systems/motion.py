@@ -16,7 +16,7 @@ from eqlearn.core.primitives import PrimitivesLike
 from eqlearn.discovery.deadline import Deadline
 from eqlearn.discovery.journal import Journal
 from eqlearn.discovery.kinds import EXACT_FIRST
-from eqlearn.discovery.run import SCIENCE, Found, Progress, Settings, discover
+from eqlearn.discovery.run import SCIENCE, Found, Progress, Settings, check_budget, discover
 from eqlearn.discovery.select import Candidate, pareto_front
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.systems.choice import (
@@ -135,8 +135,8 @@ def discover_dynamics(
     hard as needed: what is linear in products of states first, then networks of one layer, then all. The
     equations are then chosen, rid of spare terms, refitted and snapped by simulating the motion itself.
     """
+    check_budget(seconds, restarts)
     recording = recorded(series, form, dt, names)
-    _check_long_enough(recording, form)
     began = time.time()
     end = math.inf if seconds is None else began + seconds
     task = _Task(recording, form, began, progress, journal, {
@@ -164,7 +164,9 @@ def recorded(series: Any, form: str, dt: float | None, names: Iterable[str] | No
             "`dt`, the step of time, is not given, and rates of change need it; give it (1.0 if rows are one "
             "unit of time apart), or use `form` 'map'"
         )
-    return Recording.of(series, dt, names)
+    recording = Recording.of(series, dt, names)
+    _check_long_enough(recording, form)
+    return recording
 
 
 def _check_long_enough(recording: Recording, form: str) -> None:

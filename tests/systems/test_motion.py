@@ -5,7 +5,7 @@ from moving import damped, lorenz, lotka_volterra, series_of
 
 from eqlearn.core.equation import Equation
 from eqlearn.errors import InvalidArgument, UnknownName
-from eqlearn.systems.flow import discover_dynamics, tables, target_names
+from eqlearn.systems.motion import discover_dynamics, tables, target_names
 from eqlearn.systems.recording import Recording
 
 LORENZ = ("10*y - 10*x", "28*x - x*z - y", "x*y - 8*z/3")
@@ -159,3 +159,13 @@ def test_systems_of_the_literature_are_found_term_by_term(
     found = discover_dynamics(series, dt=dt, names=list(names), seconds=180)
 
     assert_same_terms(found, truth, tolerance)
+
+
+def test_an_exact_map_is_kept_however_few_its_steps():
+    t = 0.05 * np.arange(60)
+    turn = np.column_stack([np.cos(t), -np.sin(t)])
+
+    found = discover_dynamics([turn], "map", names=["x", "v"], restarts=3)
+
+    np.testing.assert_allclose(found.simulate([1.0, 0.0], 59), turn, atol=1e-9)
+    assert found.found.exact
