@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -34,6 +36,7 @@ def main() -> None:
     axes.set_ylim(-5, 1.3 * float(with_it.best.equation(wide).max()))
     axes.legend()
     figure.savefig("custom_primitive.png", dpi=150)
+    print(Path("custom_primitive.png").resolve())
     plt.close(figure)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,8 @@ def main(quick: bool = False) -> FoundMotion:
             panel.plot(times[: len(series[0])], series[0][:, 0], ".", ms=4, color="#2b6cb0", label="observed")
             panel.plot(times, truth[:, 0], "k:", lw=1, label="truth")
             panel.plot(times, motion[:, 0], color="#c2410c", lw=1, label="equations found")
-            panel.set(title=f"{title}, {noise:.0%} noise\n{found}", xlabel="time", ylabel="x")
+            equations = [textwrap.shorten(line, 60) for line in str(found).splitlines()]
+            panel.set(title="\n".join([f"{title}, {noise:.0%} noise", *equations]), xlabel="time", ylabel="x")
             panel.title.set(fontsize=8, family="monospace")
     panel.legend(loc="upper right")
     figure.savefig("damped_oscillator.png", dpi=120)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import torch
@@ -36,6 +37,7 @@ def main(quick: bool = False) -> None:
     axes.plot(digits.labels + 0.5 * torch.rand(len(z)) - 0.25, z, ".", ms=2, alpha=0.5)
     axes.set(xlabel="digit", ylabel="latent z", title="What the encoder found by itself", xticks=range(10))
     figure.savefig("image_arithmetic.png", dpi=150)
+    print(Path("image_arithmetic.png").resolve())
     plt.close(figure)
 
 

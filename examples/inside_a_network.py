@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import torch
 from torch import Tensor, nn
@@ -64,6 +66,7 @@ def main() -> None:
     right.plot(force, equation(inputs.numpy()), ".", color="tab:orange")
     right.set(xlabel="force, measured", ylabel="force, by the equation", title=f"F = {equation}")
     figure.savefig("inside_a_network.png", dpi=150)
+    print(Path("inside_a_network.png").resolve())
     plt.close(figure)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -22,6 +24,7 @@ def main() -> None:
     axes.set(xlabel="semi-major axis a (au)", ylabel="period T (years)", title="Kepler's third law")
     axes.legend()
     figure.savefig("table.png", dpi=150)
+    print(Path("table.png").resolve())
     plt.close(figure)
 
 

@@ -172,9 +172,9 @@ def test_resume_goes_on_with_the_run_that_is_there(run, capsys):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--seed", "1"], "`seed`=0, not 1"),
+        (["--seed", "1"], "`--seed`=0, not 1"),
         (["--inputs", "a"], "other data"),
-        (["--penalty", "l0"], "`penalty`"),
+        (["--penalty", "l0"], "`--penalty`"),
     ],
 )
 def test_resume_refuses_another_search(run, capsys, change, message):
@@ -369,3 +369,23 @@ def test_an_interrupted_search_still_saves_and_prints_the_best(here, sent):
     assert "interrupted" in err
     assert json.loads((here / "run" / "run.json").read_text())["ended"] == "interrupted"
     assert "Traceback" not in err
+
+
+def test_the_bare_command_shows_its_help(capsys):
+    assert main([]) == 0
+    assert capsys.readouterr().out.startswith("Usage: eqlearn [OPTIONS] COMMAND")
+
+
+def test_messages_name_the_options_of_the_command(here, capsys):
+    assert "`--jobs` must be a number of workers" in refused(
+        capsys, "fit", "line.csv", "--target", "y", "--jobs", "0"
+    )
+
+
+def test_a_file_is_no_run_folder(here, capsys):
+    assert "'line.csv' is a file; name the folder of a run" in refused(capsys, "show", "line.csv")
+
+
+def test_only_files_of_a_like_name_are_suggested(here, capsys):
+    assert "did you mean 'line.csv'?" in refused(capsys, "fit", "lin.csv", "--target", "y")
+    assert "did you mean" not in refused(capsys, "fit", "missing.csv", "--target", "y")

@@ -122,7 +122,7 @@ def test_more_hidden_parameters_may_be_allowed_when_a_run_goes_on(decays, capsys
 
     assert main(["dynamics", *words, "--latents", "2", "--resume"]) == 0
     assert capsys.readouterr().out == first
-    assert "was made with `latents`=2, not 0" in refused(capsys, *words, "--resume")
+    assert "was made with `--latents`=2, not 0" in refused(capsys, *words, "--resume")
 
 
 def test_show_prints_the_run(run, capsys):
@@ -237,7 +237,7 @@ def test_a_run_can_be_resumed_when_it_is_over(run, capsys):
         (["turn.csv", *OPTIONS, "--resume"], "`--resume` needs `--out`"),
         (["turn.csv", "--states", "x,v", "--id", "run"], "rates of change need a step of time"),
         (["turn.csv", *OPTIONS, "--dt", "0.1"], "`--dt` 0.1; leave one out"),
-        (["turn.csv", "--states", "x,v", "--id", "run", "--dt", "0"], "`dt` must be positive"),
+        (["turn.csv", "--states", "x,v", "--id", "run", "--dt", "0"], "`--dt` must be positive"),
     ],
 )
 def test_wrong_use_is_explained_in_one_sentence(here, capsys, words, message):

@@ -371,3 +371,8 @@ def test_a_long_formula_is_shown_as_clipped_text():
     assert equation._repr_latex_() is None
     assert equation._repr_html_().startswith("<code>")
     assert len(equation._repr_html_()) < 2000
+
+
+def test_one_of_several_outputs_must_be_named():
+    with pytest.raises(InvalidArgument, match="has 3 outputs; say which with `output`"):
+        Equation.read(EQL(2, 3, "id square", 1, seed=0), ["x", "y"])

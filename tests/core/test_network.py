@@ -482,3 +482,16 @@ def test_long_seeds_differ_too():
     first, second = (EQL(2, 1, seed=seed).linears[0].raw for seed in (0, 2**32))
 
     assert not torch.equal(first, second)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_what_is_no_tensor_is_refused_by_its_name():
+    with pytest.raises(WrongType, match="`x` must be a tensor, got list"):
+        EQL(2, 1)([[1.0, 2.0]])
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("counts", [(2.5, 1), (2, 0), ("2", 1)])
+def test_a_number_of_features_must_be_whole(counts):
+    with pytest.raises(InvalidArgument, match="_features` must be a whole number of at least 1"):
+        EQL(*counts)

@@ -247,3 +247,18 @@ def test_a_long_sum_is_read_in_linear_time():
 
     assert time.monotonic() - start < 30
     assert math.isclose(float(expr.subs(X, 0)), 0.0, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("ln(x)", "did you mean 'log'"),
+        ("sin x", r"`sin\(x\)`"),
+        ("y = x", "right-hand side"),
+        ("max(x,1)", "one argument"),
+        ("x^2", "written \\*\\*"),
+    ],
+)
+def test_what_other_systems_write_is_explained(text, hint):
+    with pytest.raises(InvalidExpression, match=hint):
+        parse(text, ["x", "max", "y"])

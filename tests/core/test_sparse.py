@@ -274,3 +274,12 @@ def test_a_mask_of_the_wrong_shape_is_refused():
 def test_bad_sizes_are_refused(arguments, name):
     with pytest.raises(InvalidArgument, match=name):
         SparseLinear(**{"in_features": 2, "out_features": 2, **arguments})
+
+
+def test_a_closed_gate_leaves_no_weight():
+    net = EQL(2, 1, "id", 1, gates=True, seed=0)
+    whole = int(weights_left(net))
+    with torch.no_grad():
+        net.linears[0].gate.log_alpha[0, 0] = -10.0
+
+    assert int(weights_left(net)) == whole - 1

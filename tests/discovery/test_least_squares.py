@@ -233,7 +233,7 @@ def test_the_standard_errors_belong_to_the_weights_that_are_given_back():
 
     polished = polish(network, X, y)
 
-    weights = [float(layer.weight.flatten()[0]) for layer in polished.network.linears]
+    weights = [float(layer.weight.detach().flatten()[0]) for layer in polished.network.linears]
     rate, factor = weights
     slopes = np.column_stack([factor * X[:, 0] * np.exp(rate * X[:, 0]), np.exp(rate * X[:, 0])])
     covariance = np.linalg.inv(slopes.T @ slopes) * polished.error * 200 / 198

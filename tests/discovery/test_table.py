@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from eqlearn.discovery.table import arrange
+from eqlearn.discovery.table import arrange, read_table
+from eqlearn.errors import InvalidArgument, WrongType
 
 
 def table(rows=6):
@@ -65,3 +66,16 @@ def test_nothing_of_the_callers_is_changed():
 
     np.testing.assert_array_equal(X, before[0])
     np.testing.assert_array_equal(y, before[1])
+
+
+@pytest.mark.parametrize(("X", "y"), [([1e200, 2e200], [1.0, 2.0]), ([1.0, 2.0], [1e-200, 2e-200])])
+def test_values_whose_squares_can_not_be_held_are_refused(X, y):
+    with pytest.raises(InvalidArgument, match="in another unit"):
+        read_table(np.array(X)[:, None], np.array(y))
+
+
+def test_dates_are_refused():
+    dates = np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]")[:, None]
+
+    with pytest.raises(WrongType, match="`X` holds dates or times"):
+        read_table(dates, np.ones(2))

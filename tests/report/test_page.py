@@ -95,7 +95,7 @@ def test_the_arrow_keys_choose_an_equation_without_a_pointer(opened):
     assert circles(browser, "fit") != before
 
 
-@pytest.mark.parametrize("language", ["LaTeX", "Python", "NumPy", "torch", "C"])
+@pytest.mark.parametrize("language", ["LaTeX", "text", "Python", "torch", "C"])
 def test_a_button_copies_the_equation(opened, language):
     browser = opened(make_record())
     browser.run("navigator.clipboard.writeText = async (text) => { window.copied = text }")

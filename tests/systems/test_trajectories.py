@@ -34,7 +34,6 @@ def test_unequal_lengths_are_explained():
     [
         ({"states": STATES[:, :1]}, "at least one step"),
         ({"states": STATES[:0]}, "no series"),
-        ({"states": STATES[0]}, r"must be \(series, times, states\)"),
         ({"names": ("u",)}, "1 names for 2 states"),
         ({"names": ("u", "u")}, "distinct"),
         ({"dt": 0.0}, "`dt`"),
@@ -45,6 +44,12 @@ def test_unequal_lengths_are_explained():
 def test_bad_trajectories_are_explained(change, words):
     with pytest.raises(InvalidArgument, match=words):
         made(**change)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_one_series_without_its_axis_is_explained():
+    with pytest.raises(InvalidArgument, match=r"must be \(series, times, states\), got shape"):
+        made(states=STATES[0])
 
 
 @pytest.mark.usefixtures("unchecked_types")

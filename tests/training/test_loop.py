@@ -6,7 +6,7 @@ from torch import nn
 
 from eqlearn.core.network import EQL
 from eqlearn.core.sparse import sparse_layers, weights_left
-from eqlearn.errors import Diverged, InvalidArgument, UnknownName
+from eqlearn.errors import Diverged, InvalidArgument, UnknownName, WrongType
 from eqlearn.training.loop import train
 from eqlearn.training.optimisers import RMSPropTF1
 from eqlearn.training.schedule import Phase
@@ -282,3 +282,16 @@ def test_no_global_generator_is_touched():
     list(train(network(members=2, gates=True), fit, phases(penalty=1e-3), penalty="l0"))
 
     assert torch.equal(torch.get_rng_state(), before)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize(
+    ("schedule", "optimiser", "message"),
+    [
+        (Phase(name="a", steps=1, lr=0.1), torch.optim.Adam, r"put the one in parentheses, `\(phase,\)`"),
+        ((Phase(name="a", steps=1, lr=0.1),), "adam", "must make an optimiser from parameters, .* got str"),
+    ],
+)
+def test_natural_mistakes_are_explained(schedule, optimiser, message):
+    with pytest.raises(WrongType, match=message):
+        train(EQL(1, 1, seed=0), lambda model, phase: model(X).sum(), schedule, optimiser=optimiser)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,7 +18,6 @@ from eqlearn.reproduce import app as reproduce
 
 app = typer.Typer(
     help="Finds equations in data.",
-    no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -41,10 +41,11 @@ def entrance(
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; 0 if it went well, 2 for wrong use or bad data, said in one sentence."""
     command = typer.main.get_command(app)
+    words = (sys.argv[1:] if argv is None else list(argv)) or ["--help"]
     try:
-        result = command.main(args=argv, prog_name="eqlearn", standalone_mode=False)
+        result = command.main(args=words, prog_name="eqlearn", standalone_mode=False)
     except EqlearnError as error:
-        return _refuse(str(error))
+        return _refuse(_as_options(str(error), command, words))
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read our output had enough
         return 0
@@ -54,8 +55,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         # What typer raises for wrong use has this method; its class has moved between typer's versions.
         if not hasattr(error, "format_message"):
             raise
-        return _refuse(error.format_message())
+        # pydantic, which newer ones check values with, says so before every message.
+        return _refuse(error.format_message().replace("Value error, ", ""))
     return result if isinstance(result, int) else 0
+
+
+def _as_options(message: str, command: Any, argv: Sequence[str]) -> str:
+    """A message of the library with the names of arguments as the options of the command that was called."""
+    for word in argv:
+        command = getattr(command, "commands", {}).get(word, command)
+    options = {p.name: p.opts[0] for p in command.params if p.opts[0].startswith("--")}
+    options["n_jobs"] = options.get("jobs", "n_jobs")
+    return re.sub(r"`(\w+)`", lambda name: f"`{options.get(name[1], name[1])}`", message)
 
 
 def _refuse(message: str) -> int:

@@ -91,9 +91,13 @@ def fit(
         shipped = load("kepler")
         data, target = str(shipped.path), target or shipped.target
         if not quiet and not json:
-            typer.echo(f"{shipped.about}\nSource: {shipped.source}.\n", err=True)
+            typer.echo(f"{shipped.about}\nSource: {shipped.source}.", err=True)
         if seconds is None and restarts is None:
             seconds = DEMO_SECONDS
+            if not quiet and not json:
+                typer.echo(f"Searched for {seconds:.0f} s; --seconds says how long.", err=True)
+        if not quiet and not json:
+            typer.echo(err=True)
     table = read_measurements(
         data,
         listed_names(target),

@@ -77,7 +77,7 @@ def show(
     elif language is Language.text:
         typer.echo(summary(record, screen_width()) if index is None else equations_text(record, index))
     else:
-        text = source(equations, function_names(record.targets), language.value)
+        text = source(equations, function_names(record.targets, record.inputs), language.value)
         typer.echo("\n".join(map(printable, text.rstrip("\n").split("\n"))))
 
 

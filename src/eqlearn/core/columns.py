@@ -68,6 +68,8 @@ def numbers_of(values: Any, what: str) -> NDArray[np.float64]:
         real = None if np.iscomplexobj(array) else array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise InvalidArgument(f"{what} must hold numbers only: {error}") from error
+    if array.dtype.kind in "mM":
+        raise WrongType(f"{what} holds dates or times; give numbers, such as days since the first")
     if real is None:
         raise WrongType(f"{what} must hold real numbers, got complex ones")
     return real

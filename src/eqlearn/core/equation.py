@@ -72,17 +72,24 @@ class Equation:
         net: nn.Module,
         variables: Sequence[str],
         *,
-        output: int = 0,
+        output: int | None = None,
         member: int | None = None,
         simplify: bool = True,
     ) -> Equation:
         """The equation that a network computes in `eval()`: any module with `symbolic`, or a
         `torch.nn.Sequential` of such. Weights are read exactly as they are; nothing is dropped.
 
+        Of several outputs, `output` says which; `read_all` gives them all.
+
         Where the module is finite, the equation has the same values. It may be defined beyond that where a
         root or logarithm cancels: a squared square root reads as its argument.
         """
         column = _symbolic_column(net, variables, member)
+        if output is None and len(column) > 1:
+            raise InvalidArgument(
+                f"the network has {len(column)} outputs; say which with `output`, or use `Equation.read_all`"
+            )
+        output = output or 0
         if not -len(column) <= output < len(column):
             raise InvalidArgument(f"there is no `output` {output} among {len(column)}")
         equation = cls(column[output], variables)
@@ -99,6 +106,8 @@ class Equation:
     @classmethod
     def parse(cls, text: str, variables: Sequence[str]) -> Equation:
         """The equation that a text says, such as "2.5*x**2 + sin(2*pi*y)"; nothing is evaluated as code."""
+        if not isinstance(text, str):
+            raise WrongType(f"`text` must be a formula such as '2.5*x + 1', got {text!r}")
         return cls(parse(text, checked_names(variables)), variables)
 
     @classmethod

@@ -105,7 +105,7 @@ def c_source(program: Program, variables: Sequence[str], title: str, name: str) 
 def _comment(variables: Sequence[str], names: Sequence[str], title: str) -> str:
     """What the function computes, as a quoted string: a variable's name can't break out of it."""
     renamed = [f"{n} is {v}" for v, n in zip(variables, names, strict=True) if v != n]
-    return json.dumps("; ".join([title, *renamed]))
+    return json.dumps("; ".join([title, *renamed]), ensure_ascii=False)
 
 
 class TrainableEquation(nn.Module):

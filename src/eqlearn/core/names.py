@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from numbers import Integral
+from typing import Any
 
 from eqlearn.errors import InvalidArgument, WrongType
 
@@ -17,6 +19,11 @@ class SearchPenalty(StrEnum):
 
     half = "half"
     l0 = "l0"
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number, of Python or NumPy."""
+    return isinstance(value, Integral)
 
 
 def checked_names(variables: Sequence[str]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from eqlearn.core.names import is_whole
 from eqlearn.core.primitives import PAPER, Primitive, PrimitivesLike, format_set, parse_layers
 from eqlearn.core.sparse import SparseLinear, weights_left
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
@@ -138,8 +139,9 @@ class EQL(nn.Module):
         seed: int | Sequence[int] | None = None,
     ) -> None:
         super().__init__()
-        if in_features < 1:
-            raise InvalidArgument(f"`in_features` must be at least 1, got {in_features}")
+        for name, count in (("in_features", in_features), ("out_features", out_features)):
+            if not is_whole(count) or count < 1:
+                raise InvalidArgument(f"`{name}` must be a whole number of at least 1, got {count!r}")
         sets = parse_layers(primitives, hidden_layers)
         seeds = member_seeds(seed, members)
         self.in_features = in_features
@@ -197,6 +199,10 @@ class EQL(nn.Module):
         return list(self.hidden)  # type: ignore[arg-type]
 
     def forward(self, x: Float[Tensor, "*batch in"]) -> Float[Tensor, "*out_batch out"]:
+        if not isinstance(x, Tensor):
+            raise WrongType(
+                f"`x` must be a tensor, got {type(x).__name__}; convert it with `torch.as_tensor`"
+            )
         if x.shape[-1:] != (self.in_features,):
             raise InvalidArgument(
                 f"the last axis of `x` must have {self.in_features} features, got shape {tuple(x.shape)}"

@@ -77,6 +77,15 @@ _CALLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
 }
 
 
+# What other systems call them.
+_ALSO = {"ln": "log", "arcsin": "asin", "arctan": "atan", "fabs": "abs", "power": "**"}
+_HINTS = {
+    "^": "a power is written **",
+    "=": "give the right-hand side only",
+    ",": "functions take one argument",
+}
+
+
 def _tokens(text: str) -> list[Token]:
     if len(text) > MAX_LENGTH:
         raise InvalidExpression(f"the formula has {len(text)} characters, more than {MAX_LENGTH}")
@@ -86,7 +95,7 @@ def _tokens(text: str) -> list[Token]:
         match = _TOKEN.match(text, place)
         if match is None:
             rest = text[place:].lstrip()
-            hint = "; a power is written **" if rest.startswith("^") else ""
+            hint = next((f"; {h}" for mark, h in _HINTS.items() if rest.startswith(mark)), "")
             raise InvalidExpression(f"{rest[:20]!r} at place {place} is not part of a formula{hint}")
         kind = str(match.lastgroup)
         text_of = match[kind]
@@ -178,7 +187,11 @@ class _Parser:
 
     def open(self, token: Token) -> None:
         if token.kind == "call" and token.text not in _CALLS:
-            hint = did_you_mean(token.text, _CALLS)
+            hint = (
+                f"did you mean {_ALSO[token.text]!r}?"
+                if token.text in _ALSO
+                else did_you_mean(token.text, _CALLS)
+            )
             raise InvalidExpression(f"{token.text!r} at place {token.place} is not a function; {hint}")
         self.groups.append(_Group(token.text if token.kind == "call" else None))
         self.check_depth(len(self.groups))
@@ -201,7 +214,8 @@ class _Parser:
             return Value(self.symbols[name])
         if token.kind == "name" and name in CONSTANTS:
             return Value(CONSTANTS[name], float(CONSTANTS[name]))
-        hint = did_you_mean(name, [*self.symbols, *CONSTANTS])
+        hint = f"a function's argument stands in parentheses, `{name}(x)`" if name in _CALLS else ""
+        hint = hint or did_you_mean(name, [*self.symbols, *CONSTANTS])
         raise InvalidExpression(f"{name!r} at place {token.place} is not a variable; {hint}")
 
 

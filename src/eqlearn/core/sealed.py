@@ -106,7 +106,7 @@ def _seal(data: bytes, place: re.Pattern[bytes]) -> bytes:
 
 def _check_seal(data: bytes, seal: re.Match[bytes] | None) -> None:
     if seal is None:
-        raise InvalidFile("it has no seal, so it is truncated, or not a file of eqlearn")
+        raise InvalidFile("it has no checksum, so it was cut short or edited, or is no file of eqlearn")
     view, digest = memoryview(data), hashlib.sha256()
     for piece in (view[: seal.start(1)], _BLANK.encode(), view[seal.end(1) :]):
         digest.update(piece)

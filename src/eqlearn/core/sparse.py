@@ -156,8 +156,13 @@ def settle_(model: nn.Module) -> None:
 
 @torch.no_grad()
 def weights_left(model: nn.Module) -> Tensor:
-    """How many weights are not pruned, a number, or one number per member."""
-    return sum_over_layers(model, lambda layer: layer.mask.sum(dim=(-2, -1)))
+    """How many weights are neither pruned nor behind a closed gate, a number, or one number per member."""
+
+    def left(layer: SparseLinear) -> Tensor:
+        open_ = layer.mask if layer.gate is None else layer.mask & (settled(layer.gate.log_alpha) > 0)
+        return open_.sum(dim=(-2, -1))
+
+    return sum_over_layers(model, left)
 
 
 def sum_over_layers(model: nn.Module, measure: Callable[[SparseLinear], Tensor]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import gzip
 import shutil
 import sys
@@ -11,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePath
 
-from eqlearn.core.names import did_you_mean
 from eqlearn.data.binary import open_arrays, open_parquet, unpack
 from eqlearn.data.delimited import open_text
 from eqlearn.data.source import Source, in_one_sentence
@@ -64,9 +64,11 @@ def _check_file(file: Path, name: str) -> None:
     if file.is_dir():
         raise InvalidArgument(f"{name} is a folder; name a file in it")
     if not file.exists():
-        beside = [p.name for p in file.parent.iterdir() if p.is_file()] if file.parent.is_dir() else []
-        hint = did_you_mean(file.name, beside)
-        raise InvalidArgument(f"there is no file {name}" + (f"; {hint}" if hint.startswith("did") else ""))
+        beside = [p for p in file.parent.iterdir() if p.is_file()] if file.parent.is_dir() else []
+        # All tables end alike, so that only what stands before the ending tells them apart.
+        near = difflib.get_close_matches(file.stem.casefold(), [p.stem.casefold() for p in beside], n=1)
+        hint = next((f"; did you mean {p.name!r}?" for p in beside if [p.stem.casefold()] == near), "")
+        raise InvalidArgument(f"there is no file {name}{hint}")
 
 
 def _recognise(file: Path, name: str, folder: Path) -> Source:

@@ -12,7 +12,7 @@ from eqlearn.core.equation import Equation
 from eqlearn.discovery.constants import Parametric
 from eqlearn.discovery.select import Constant
 from eqlearn.discovery.table import read_table
-from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.errors import InvalidArgument, NotFinite, WrongType
 
 # From values that someone wrote down it is further to the optimum than from those that a search found.
 STEPS = 300
@@ -38,6 +38,8 @@ def refit(equation: Equation, X: Any, y: Any, *, sample_weight: Any = None) -> R
     exponent fitted. `X` and `y` are as for calling the equation. Standard errors are those of independent
     noise of equal size, or with `sample_weight` of a size that goes as one over the weight's root.
     """
+    if not isinstance(equation, Equation):
+        raise WrongType(f"`equation` must be an Equation, got {equation!r}; make one with `Equation.parse`")
     columns, rows = columns_of(X, equation.variables)
     target = target_of(y, rows)
     inputs = np.stack(columns, axis=1) if columns else np.zeros((rows, 1))

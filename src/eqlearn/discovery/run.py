@@ -15,7 +15,7 @@ import numpy as np
 import sympy as sp
 import torch
 
-from eqlearn.core.names import SearchPenalty
+from eqlearn.core.names import SearchPenalty, is_whole
 from eqlearn.core.primitives import Luggage, PrimitivesLike, parse_kinds
 from eqlearn.discovery.archive import Archive
 from eqlearn.discovery.deadline import Deadline
@@ -36,7 +36,7 @@ from eqlearn.discovery.starts import Waves
 from eqlearn.discovery.structures import LEVELS, Level, Vocabulary
 from eqlearn.discovery.table import read_outside, read_table, split_rows
 from eqlearn.discovery.threads import one_thread
-from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
 SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
@@ -157,6 +157,10 @@ def discover(
     if penalty not in tuple(SearchPenalty):
         raise UnknownName(f"no search penalty named {penalty!r}; use 'half' or 'l0'")
     check_budget(seconds, restarts)
+    if not isinstance(settings, Settings):
+        raise WrongType(f"`settings` must be a Settings object, got {settings!r}")
+    if not is_whole(seed):
+        raise WrongType(f"`seed` must be a whole number, got {seed!r}")
     if seed < 0:
         raise InvalidArgument(f"`seed` must not be negative, got {seed}")
     if n_jobs == 0:

@@ -15,6 +15,8 @@ from eqlearn.words import counted
 
 # Whole numbers as weights are counts, and their rows are written out, up to so many times the rows there are.
 _MOST_COPIES = 10
+# Values beyond it, or all below its inverse, have squares that float64 can't tell from infinity or zero.
+LARGEST = 1e140
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,13 @@ def read_table(
             where = _culprits(names, values) if name == "X" and values is not None else ""
             raise NotFinite(
                 f"`{name}` holds {counted(bad, 'NaN or infinite value')}{where}; remove or fill those rows"
+            )
+    for name, values in (("X", inputs), ("y", targets)):
+        largest = float(np.abs(values).max(initial=0.0))
+        if largest > LARGEST or 0 < largest < 1 / LARGEST:
+            raise InvalidArgument(
+                f"`{name}` holds values of about {largest:.0e}, whose squares float64 can't hold; "
+                "give them in another unit"
             )
     if inputs.shape[1] == 0 or len(inputs) == 0:
         raise InvalidArgument(f"`X` has shape {inputs.shape}; there must be at least one row and one column")

@@ -128,6 +128,8 @@ class RunFolder:
 
     def read_status(self) -> dict[str, Any]:
         """What `run.json` says, of a run that ended or not."""
+        if self.path.is_file():
+            raise InvalidArgument(f"{self} is a file; name the folder of a run")
         if not self.path.is_dir():
             raise InvalidArgument(f"there is no run folder {self}")
         if not self.holds_run:

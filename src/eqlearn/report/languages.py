@@ -13,9 +13,13 @@ from eqlearn.core.text import write
 LANGUAGES = {"LaTeX": "latex", "text": "text", "Python": "python", "torch": "torch", "C": "c"}
 
 
-def function_names(targets: Sequence[str]) -> list[str]:
-    """What the functions are called: `equation`, or after the targets where there are several."""
-    return ["equation"] if len(targets) == 1 else identifiers(targets)
+def function_names(targets: Sequence[str], variables: Sequence[str] = ()) -> list[str]:
+    """What the functions are called: `equation`, or after the targets where there are several; a map's are
+    called after its variables' next values."""
+    if len(targets) == 1:
+        return ["equation"]
+    taken = identifiers(variables)
+    return [f"next_{name}" if name in taken else name for name in identifiers(targets)]
 
 
 def source(equations: Sequence[Equation], names: Sequence[str], language: str) -> str:
@@ -28,10 +32,10 @@ def source(equations: Sequence[Equation], names: Sequence[str], language: str) -
 
 
 def _torch(equation: Equation, name: str) -> str:
-    formula = json.dumps(write(equation.expr, equation.variables))
+    formula = json.dumps(write(equation.expr, equation.variables), ensure_ascii=False)
     return (
         "from eqlearn import Equation\n\n"
-        f"{name} = Equation.parse({formula}, {json.dumps(list(equation.variables))})\n"
+        f"{name} = Equation.parse({formula}, {json.dumps(list(equation.variables), ensure_ascii=False)})\n"
         f"{_module(name)} = {name}.torch()  # a torch.nn.Module; its constants are parameters\n"
     )
 

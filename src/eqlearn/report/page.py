@@ -221,7 +221,7 @@ def _use(record: RunRecord, network: EQL | None) -> str:
         _code("Load it back, from the folder of this page", "\n".join(load)),
         _code("On the command line", "\n".join(shell)),
     ]
-    names, equations = function_names(record.targets), record.best.equations
+    names, equations = function_names(record.targets, record.inputs), record.best.equations
     short = sum(equation.complexity for equation in equations) <= LONGEST
     languages = {title: source(equations, names, key) for title, key in LANGUAGES.items()} if short else {}
     rest = "".join(_code(title, text.strip("\n")) for title, text in languages.items())

@@ -60,7 +60,7 @@ def _exports(equation: Equation, name: str) -> dict[str, str]:
 def _equation(
     candidate: Candidate, targets: Sequence[str], sample: Sample, grids: dict[int, np.ndarray]
 ) -> dict[str, Any]:
-    names = function_names(targets)
+    names = function_names(targets, candidate.equations[0].variables)
     return {
         "complexity": candidate.complexity,
         "error": _number(candidate.training_error),

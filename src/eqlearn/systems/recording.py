@@ -11,7 +11,7 @@ import numpy as np
 
 from eqlearn.core.names import checked_names
 from eqlearn.errors import InvalidArgument, NotFinite
-from eqlearn.systems.trajectories import Trajectories
+from eqlearn.systems.trajectories import Trajectories, at_rest
 from eqlearn.words import counted
 
 
@@ -74,7 +74,11 @@ class Recording:
         # Their standard deviation need not be zero: it rounds.
         still = [n for n, x in zip(chosen, np.concatenate(arrays).T, strict=True) if np.ptp(x) == 0]
         if still:
-            raise InvalidArgument(f"{', '.join(still)} never changes, so it has no equation; leave it out")
+            if len(still) == len(chosen):
+                raise InvalidArgument(
+                    "nothing ever changes in these series, so there is no motion to explain"
+                )
+            raise InvalidArgument(at_rest(still))
         return Recording(arrays, step, chosen)
 
     @property

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from eqlearn.core.names import checked_names
 from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.words import listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +40,7 @@ class Trajectories:
                 )
         still = (self.states == self.states[:1, :1]).all(dim=(0, 1)).tolist()
         if constant := [name for name, flat in zip(names, still, strict=True) if flat]:
-            raise InvalidArgument(
-                f"`states`: {', '.join(constant)} never changes, so it has no equation; leave it out"
-            )
+            raise InvalidArgument(f"`states`: {at_rest(constant)}")
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "states", self.states.double())
         if self.parameter is not None:
@@ -79,6 +78,13 @@ class Trajectories:
     def scales(self) -> Float[Tensor, " states"]:
         """The root mean square of each state over all series: divided by it, values lie near 1."""
         return self.states.square().mean(dim=(0, 1)).sqrt()
+
+
+def at_rest(names: Sequence[str]) -> str:
+    """What to say of states that never change."""
+    if len(names) == 1:
+        return f"{names[0]} never changes, so it has no equation; leave it out"
+    return f"{listed(names)} never change, so they have no equations; leave them out"
 
 
 def _problems(states: Tensor, dt: float, names: tuple[str, ...], parameter: Tensor | None) -> list[str]:

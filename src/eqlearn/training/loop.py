@@ -14,7 +14,7 @@ from torch.optim import Optimizer
 
 from eqlearn.core.penalties import Penalty, find_penalty, sparsity
 from eqlearn.core.sparse import prune_, sparse_layers, weights_left
-from eqlearn.errors import Diverged, InvalidArgument
+from eqlearn.errors import Diverged, InvalidArgument, WrongType
 from eqlearn.training.members import Failure, Members
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
 from eqlearn.training.schedule import Phase, Schedule, check_schedule
@@ -186,6 +186,11 @@ def train(
     **Raises:** `Diverged` when no member is left.
     """
     schedule = check_schedule(schedule)
+    if not callable(optimiser):
+        raise WrongType(
+            f"`optimiser` must make an optimiser from parameters, as `torch.optim.Adam` does (without "
+            f"parentheses), got {type(optimiser).__name__}"
+        )
     if record_every < 1:
         raise InvalidArgument(f"`record_every` must be at least 1, got {record_every}")
     if not _is_sparse(model):

@@ -72,7 +72,7 @@ class Phase:
             ("ramp", self.ramp in RAMPS, f"one of {', '.join(RAMPS)}"),
             ("ramp_start", self.ramp_start >= 0, "zero or positive"),
             ("ramp_steps", self.ramp_steps is None or self.ramp_steps >= 1, "at least 1"),
-            ("warm_up", 0 <= self.warm_up <= self.steps, f"from 0 to `steps`={self.steps}"),
+            ("warm_up", 0 <= self.warm_up <= max(self.steps, 0), f"from 0 to `steps`={self.steps}"),
             ("decay", self.decay in DECAYS, f"one of {', '.join(DECAYS)}"),
             (
                 "prune_below",
@@ -105,6 +105,8 @@ Schedule: TypeAlias = tuple[Phase, ...]
 
 def check_schedule(schedule: Sequence[Phase]) -> Schedule:
     """The schedule as a tuple, or one error that lists everything wrong with it."""
+    if isinstance(schedule, Phase):
+        raise WrongType("`schedule` must be a sequence of phases; put the one in parentheses, `(phase,)`")
     strangers = [type(phase).__name__ for phase in schedule if not isinstance(phase, Phase)]
     if strangers:
         raise WrongType(f"`schedule` must hold Phase objects, got {', '.join(strangers)}")
