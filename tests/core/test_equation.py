@@ -376,3 +376,13 @@ def test_a_long_formula_is_shown_as_clipped_text():
 def test_one_of_several_outputs_must_be_named():
     with pytest.raises(InvalidArgument, match="has 3 outputs; say which with `output`"):
         Equation.read(EQL(2, 3, "id square", 1, seed=0), ["x", "y"])
+
+
+def test_a_word_is_no_product_of_its_letters_in_latex():
+    names = ["length", "x", "x_1", "alpha"]
+
+    latex = Equation.parse("length + x + x_1 + alpha", names).latex()
+
+    assert r"\mathrm{length}" in latex
+    assert r"\alpha" in latex
+    assert "x_{1}" in latex
