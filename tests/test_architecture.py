@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+import re
 import subprocess
 import sys
 from functools import cache
@@ -104,6 +105,19 @@ def test_inside_a_room_imports_form_no_circle(name):
     order = list(graphlib.TopologicalSorter(inside).static_order())
 
     assert set(order) == set(inside)
+
+
+@pytest.mark.parametrize("name", ["core", "training", "discovery", "systems"])
+def test_the_page_lists_every_module_of_a_room_in_reading_order(name):
+    page = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| `{name}/`"))
+    modules = {m.rpartition(".")[2]: m for m in MODULES if room(m) == name and m != name}
+    listed = [word for word in re.findall(r"`(\w+)`", row) if word in modules]
+
+    assert sorted(listed) == sorted(modules)
+    for place, module in enumerate(listed):
+        later = {modules[word] for word in listed[place + 1 :]}
+        assert not later & imported(modules[module]), module
 
 
 @every_module
