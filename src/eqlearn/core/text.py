@@ -145,7 +145,7 @@ def latex_name(name: str) -> str:
     if "\\" in name and not _UNSAFE_LATEX.search(name):
         return name
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) and not name.endswith("_"):
-        # A word in italics would read as a product of its letters; sympy writes Greek letters with a backslash.
+        # A word in italics would read as a product of its letters; Greek letters begin with a backslash here.
         return re.sub(r"^[A-Za-z]{2,}", lambda word: rf"\mathrm{{{word[0]}}}", str(sp.latex(sp.Symbol(name))))
     escaped = "".join(_LATEX_ESCAPES.get(c, c) for c in name)
     return rf"\mathrm{{{escaped}}}"
