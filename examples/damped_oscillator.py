@@ -41,7 +41,7 @@ def find(system: dict[str, list[float]], series: list[np.ndarray], **budget: Any
 
 def main(quick: bool = False) -> FoundMotion:
     """Finds the equations, prints them, and follows them twice as long as was observed."""
-    end, seconds = (6, 10.0) if quick else (12, 60)
+    end, seconds = (6, 20.0) if quick else (12, 60)
     figure = Figure(figsize=(11, 8), layout="constrained")
     axes = figure.subplots(2, 2)
     for row, (title, system) in zip(axes, {"left alone": FREE, "driven": DRIVEN}.items(), strict=True):
@@ -58,7 +58,7 @@ def main(quick: bool = False) -> FoundMotion:
             equations = [textwrap.shorten(line, 60) for line in str(found).splitlines()]
             panel.set(title="\n".join([f"{title}, {noise:.0%} noise", *equations]), xlabel="time", ylabel="x")
             panel.title.set(fontsize=8, family="monospace")
-    panel.legend(loc="upper right")
+    axes[0, 1].legend(loc="upper right")
     figure.savefig("damped_oscillator.png", dpi=120)
     print(Path("damped_oscillator.png").resolve())
     return found

@@ -58,6 +58,7 @@ def test_states_without_names_are_numbered():
         ([WAVE], {"dt": float("inf")}, "`dt` must be positive"),
         ([WAVE], {"names": ["u"]}, "1 names for 2 states"),
         ([np.ones((5, 2))], {"names": ["u", "v"]}, "nothing ever changes"),
+        (np.arange(5.0), {}, r"one state over time is `series\[:, None\]`"),
         ([np.stack([WAVE[:, 0], np.full(9, 9.81)], axis=1)], {}, "x1 never changes"),  # its spread rounds
         (WHOLE, {"names": ["u", "w"]}, r"`names` are \['u', 'w'\], but those of the trajectories"),
     ],

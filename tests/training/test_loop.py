@@ -295,3 +295,10 @@ def test_no_global_generator_is_touched():
 def test_natural_mistakes_are_explained(schedule, optimiser, message):
     with pytest.raises(WrongType, match=message):
         train(EQL(1, 1, seed=0), lambda model, phase: model(X).sum(), schedule, optimiser=optimiser)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize("loss", [lambda m, p: fit(m, p).item(), lambda m, p: fit(m, p).detach()])
+def test_a_loss_that_leads_nowhere_is_explained(loss):
+    with pytest.raises(WrongType, match="`loss` must give a tensor that depends on the model's weights"):
+        list(train(network(), loss, phases()))

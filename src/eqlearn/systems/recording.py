@@ -45,6 +45,8 @@ class Recording:
         if hasattr(series, "columns"):  # a data frame
             names = list(series.columns) if names is None else names
             series = series.to_numpy()
+        if getattr(series, "ndim", 0) == 1:
+            raise InvalidArgument("`series` has one axis; one state over time is `series[:, None]`")
         if getattr(series, "ndim", 0) == 2:
             series = [series]
         arrays = tuple(np.asarray(one, dtype=np.float64) for one in series)

@@ -111,6 +111,11 @@ class Training:
         self.optimiser.zero_grad()
         with members.understudied():
             fit = self.loss(self.model, phase)
+            if not isinstance(fit, Tensor) or not fit.requires_grad:
+                raise WrongType(
+                    "`loss` must give a tensor that depends on the model's weights, without `.item()` or "
+                    f"`.detach()`, got {fit!r}"
+                )
             if fit.shape != members.alive.shape:
                 raise InvalidArgument(_wrong_shape(fit, members.count))
             objective = fit.sum() if members.all_alive else fit[members.alive].sum()
