@@ -502,3 +502,13 @@ def test_all_rows_serve_the_fit_though_the_search_sees_few():
     # Five thousand rows know a constant some three times better than the 512 that the search sees.
     linear = LinearRegression().fit(X[:, [0]] * X[:, [1]], y)
     assert model.score(X, y) == pytest.approx(linear.score(X[:, [0]] * X[:, [1]], y), abs=1e-4)
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_extrapolation_is_named_when_it_does_not_fit():
+    X, y = np.arange(10.0)[:, None], np.arange(10.0)
+
+    with pytest.raises(WrongType, match="`extrapolation` must be a pair"):
+        EQLRegressor(restarts=1).fit(X, y, extrapolation=X)
+    with pytest.raises(InvalidArgument, match="`extrapolation` can't be used: X has 2 features"):
+        EQLRegressor(restarts=1).fit(X, y, extrapolation=(np.ones((3, 2)), np.ones(3)))

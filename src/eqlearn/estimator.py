@@ -125,7 +125,12 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         self.target_names_ = names or (["y"] if count == 1 else [f"y{k + 1}" for k in range(count)])
         self._groups = [list(range(count))] if self.multi_output == "shared" else [[k] for k in range(count)]
         if extrapolation is not None:
-            outside = validate_data(self, extrapolation[0], reset=False, dtype=np.float64)
+            if not isinstance(extrapolation, tuple) or len(extrapolation) != 2:
+                raise WrongType("`extrapolation` must be a pair `(X, y)` of rows outside the training range")
+            try:
+                outside = validate_data(self, extrapolation[0], reset=False, dtype=np.float64)
+            except ValueError as error:
+                raise InvalidArgument(f"`extrapolation` can't be used: {error}") from error
             extrapolation = (outside, extrapolation[1])
         far = read_outside(extrapolation, X, count)
         founds = self._search_all(data, far)

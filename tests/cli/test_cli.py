@@ -389,3 +389,9 @@ def test_a_file_is_no_run_folder(here, capsys):
 def test_only_files_of_a_like_name_are_suggested(here, capsys):
     assert "did you mean 'line.csv'?" in refused(capsys, "fit", "lin.csv", "--target", "y")
     assert "did you mean" not in refused(capsys, "fit", "missing.csv", "--target", "y")
+
+
+def test_of_a_damaged_run_it_is_said_what_to_do(run, capsys):
+    (run / "run.json").write_text("{}")
+
+    assert "begin one in another folder" in refused(capsys, "show", "run")

@@ -97,7 +97,7 @@ def test_a_file_names_what_is_made_of_it(write):
 
 
 def test_states_must_be_named(write):
-    with pytest.raises(InvalidArgument, match="name the columns that move with `--states`"):
+    with pytest.raises(InvalidArgument, match="name the columns that move with `states`"):
         read_series(write(table()), [])
 
 
@@ -110,7 +110,7 @@ def test_a_column_serves_once(write):
 
 
 def test_two_rows_at_one_time_suggest_an_id(write):
-    refused(write(table()), "two rows at the time 0; .* tell them apart with `--id`", time="t")
+    refused(write(table()), "two rows at the time 0; .* tell them apart with `id`", time="t")
 
 
 def test_uneven_steps_are_explained(write):

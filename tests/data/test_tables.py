@@ -151,12 +151,12 @@ def test_several_targets_stand_side_by_side(write):
         (
             "a,y\n1,2\n,3\n4,inf\n5,6\n7,8\n",
             NotFinite,
-            ["2 missing", "2 rows", "'a': 1, 'y': 1", "`--drop-missing`"],
+            ["2 missing", "2 rows", "'a': 1, 'y': 1", "`drop_missing`"],
         ),
         ("a,y\n1,2,3\n4,5,6\n", InvalidFile, ["line 2", "3 fields for 2"]),
         ("a,y\n1,2\n\n4,5,6\n", InvalidFile, ["line 4", "3 fields for 2"]),
         ('a,y\n1,"2\n', InvalidFile, ["not a regular table"]),
-        ("a,y\n" + "1,1\n2,2\n" * 3, InvalidArgument, ["'a' equals the target 'y'", "`--ignore`"]),
+        ("a,y\n" + "1,1\n2,2\n" * 3, InvalidArgument, ["'a' equals the target 'y'", "`ignore`"]),
         ("y\n" + "1\n" * 6, InvalidArgument, ["no column left"]),
         (b"a,y\n1,2\nk\xe9k,3\n", InvalidFile, ["not UTF-8", "0xe9", "iconv"]),
         ("a,y\n1,2\n".encode("utf-16"), InvalidFile, ["UTF-16", "iconv"]),
@@ -197,7 +197,7 @@ def test_a_folder_is_no_file(tmp_path):
         ({"target": ["y"], "inputs": ["a", "y"]}, "is the target"),
         ({"target": ["y"], "inputs": ["a", "a"]}, "twice"),
         ({"target": ["y", "y"]}, "twice"),
-        ({"target": ["y"], "ignore": ["y"]}, "both wanted and in `--ignore`"),
+        ({"target": ["y"], "ignore": ["y"]}, "both wanted and in `ignore`"),
         ({"target": ["y"], "ignore": ["c"]}, "no column 'c'"),
     ],
 )

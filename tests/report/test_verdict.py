@@ -60,7 +60,8 @@ def test_rows_not_seen_are_mentioned_when_there_were_any():
     ("fraction", "text"),
     [
         (1.0, "100 %"), (0.126, "12.6 %"), (0.12, "12.0 %"), (0.0512, "5.1 %"), (0.0008, "0.080 %"),
-        (0.0, "0 %"), (1e-15, "1e-13 %"), (math.nan, "-"), (math.inf, "undefined"), (12.5, "1250 %"),
+        (0.0, "0 %"), (1e-15, "1e-13 %"), (1.6e-8, "2e-06 %"), (math.nan, "-"),
+        (math.inf, "undefined"), (12.5, "1250 %"),
     ],
 )  # fmt: skip
 def test_per_cents_have_the_digits_that_matter(fraction, text):

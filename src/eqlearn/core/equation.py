@@ -21,12 +21,12 @@ from eqlearn.core.expressions import (
     canonical,
     complexity,
     constant_holders,
+    fill_constants,
     fitted,
     held_constant,
     magnitude,
     parts,
     real_symbol,
-    replace_constants,
 )
 from eqlearn.core.names import checked_names
 from eqlearn.core.parser import parse
@@ -221,7 +221,7 @@ class Equation:
         return self._replaced([fitted(float(v)) for v in values])
 
     def _replaced(self, numbers: Sequence[Any]) -> Equation:
-        expr = replace_constants(self.expr, dict(zip(self._holders, numbers, strict=True)))
+        expr = fill_constants(self.expr, self._holders, numbers)
         return Equation(expr, self.variables)
 
     def rounded(self, digits: int) -> Equation:

@@ -206,6 +206,11 @@ def replace_constants(
     return new[expr]
 
 
+def fill_constants(expr: sp.Expr, holders: Sequence[sp.Expr], numbers: Iterable[sp.Expr]) -> Any:
+    """The same formula with these numbers in the places of its constants, in reading order."""
+    return replace_constants(expr, dict(zip(holders, numbers, strict=True)))
+
+
 def same(left: Sequence[Any], right: Sequence[Any]) -> bool:
     """Whether two sequences hold the very same objects."""
     return all(a is b for a, b in zip(left, right, strict=True))

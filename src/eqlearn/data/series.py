@@ -101,13 +101,13 @@ def read_series(
 def _check(source: Source, states: Sequence[str], time: str | None, run: str | None) -> None:
     if not states:
         raise InvalidArgument(
-            f"name the columns that move with `--states`; {source.name} has {source.named_columns}"
+            f"name the columns that move with `states`; {source.name} has {source.named_columns}"
         )
     names = [*states, *filter(None, (time, run))]
     source.check(names)
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise InvalidArgument(f"column {twice[0]!r} is named twice; `--states`, `--time` and `--id` differ")
+        raise InvalidArgument(f"column {twice[0]!r} is named twice; `states`, `time` and `id` differ")
 
 
 def _check_values(name: str, columns: Sequence[str], values: np.ndarray) -> None:
@@ -128,7 +128,7 @@ def _step(called: str, times: np.ndarray) -> float:
         at = float(times[int((gaps == 0).argmax())])
         raise InvalidArgument(
             f"{called} has two rows at the time {at:g}; if they are of several series, tell them apart with "
-            "`--id`"
+            "`id`"
         )
     step = float(np.median(gaps))
     worst = int(np.abs(gaps - step).argmax())

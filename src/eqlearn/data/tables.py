@@ -93,7 +93,7 @@ def read_measurements(
             # A few rows may agree by chance.
             if len(X) >= FEWEST_ROWS and np.array_equal(X[:, i], y[:, k]):
                 raise InvalidArgument(
-                    f"column {name!r} equals the target {other!r} in every row; leave it out with `--ignore`"
+                    f"column {name!r} equals the target {other!r} in every row; leave it out with `ignore`"
                 )
     reread = None if source.name == STANDARD_INPUT else partial(read_blocks, path, columns)
     return Measurements(X, y, chosen, targets, source.name, read, dropped, reread)
@@ -112,13 +112,13 @@ def _choose(
     """The targets and the inputs, all of them there and none of them both."""
     listed = source.named_columns
     if not target:
-        raise InvalidArgument(f"name the column to explain with `--target`; {source.name} has {listed}")
+        raise InvalidArgument(f"name the column to explain with `target`; {source.name} has {listed}")
     source.check([*target, *inputs, *ignore])
     for name in (*inputs, *target):
         if name in target and name in inputs:
             raise InvalidArgument(f"column {name!r} is the target and can't be an input as well")
         if name in ignore:
-            raise InvalidArgument(f"column {name!r} is both wanted and in `--ignore`")
+            raise InvalidArgument(f"column {name!r} is both wanted and in `ignore`")
     chosen = tuple(inputs) or tuple(c for c in source.columns if c not in target and c not in ignore)
     if not chosen:
         raise InvalidArgument(
@@ -135,7 +135,7 @@ def _missing(name: str, columns: Sequence[str], bad: np.ndarray, rows: int) -> s
     counts = ", ".join(f"{c!r}: {n}" for n, c in worst[:5]) + (", ..." if len(worst) > 5 else "")
     return (
         f"{name} holds {counted(int(bad.sum()), 'missing or infinite value')} in {counted(rows, 'row')} "
-        f"({counts}); fill them, or leave those rows out with `--drop-missing`"
+        f"({counts}); fill them, or leave those rows out with `drop_missing`"
     )
 
 

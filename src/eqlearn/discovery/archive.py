@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from eqlearn.discovery.deadline import Deadline
 from eqlearn.discovery.explore import Outcome
 from eqlearn.discovery.finish import Finisher
-from eqlearn.discovery.ladder import linear_ladder
+from eqlearn.discovery.ladder import LADDER, linear_ladder
 from eqlearn.discovery.least_squares import Fit
 from eqlearn.discovery.select import (
     Candidate,
@@ -123,7 +123,7 @@ class Archive:
             for fit in sums:
                 if not self._in_time(deadline):
                     break
-                self._read(0, fit, snap=False)
+                self._read(LADDER, fit, snap=False)
         front = pareto_front(self.candidates)
         if self.best.exact:
             return front

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from eqlearn.core.equation import Equation
 from eqlearn.core.export import TORCH
-from eqlearn.core.expressions import constant_holders, fitted, real_symbol, replace_constants
+from eqlearn.core.expressions import constant_holders, fill_constants, fitted, real_symbol
 from eqlearn.core.program import lower
 from eqlearn.discovery.least_squares import never
 from eqlearn.discovery.select import Constant
@@ -128,7 +128,7 @@ class Parametric:
     def with_constants(self, constants: Sequence[sp.Expr | float]) -> Equation:
         """The formula with these constants, numbers or exact expressions."""
         numbers = [c if isinstance(c, sp.Basic) else fitted(float(c)) for c in constants]
-        expr = replace_constants(self.equation.expr, dict(zip(self.holders, numbers, strict=True)))
+        expr = fill_constants(self.equation.expr, self.holders, numbers)
         return Equation(expr, self.equation.variables)
 
 

@@ -15,10 +15,10 @@ from eqlearn.core.expressions import (
     FUNCTIONS,
     NAMES,
     constant_holders,
+    fill_constants,
     fitted,
     held_constant,
     real_symbol,
-    replace_constants,
 )
 from eqlearn.core.program import NUMPY, Program, Step, lower
 
@@ -64,8 +64,7 @@ class Formula:
         return self._with_numbers(numbers)
 
     def _with_numbers(self, numbers: Iterable[sp.Expr]) -> Any:
-        replaced = dict(zip(self.holders, numbers, strict=True))
-        return replace_constants(self.expr, replaced) if replaced else self.expr
+        return fill_constants(self.expr, self.holders, numbers) if self.holders else self.expr
 
     @cached_property
     def _symbols(self) -> list[sp.Symbol]:

@@ -17,6 +17,8 @@ from eqlearn.discovery.table import Table
 
 # So many nats behind the best sum (by Akaike's criterion), a sum is not worth reading; at most so many are.
 _BEHIND, _RUNGS = 8.0, 8
+# Stands for the number of a round in candidates that come from here.
+LADDER = -2
 
 
 def linear_ladder(features: Features, table: Table, most: int, stop: Callable[[], bool] = never) -> list[Fit]:

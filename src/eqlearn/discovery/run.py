@@ -25,6 +25,7 @@ from eqlearn.discovery.finish import Finisher
 from eqlearn.discovery.inversion import inversions
 from eqlearn.discovery.journal import Journal
 from eqlearn.discovery.kinds import EXACT_FIRST, SKETCHES
+from eqlearn.discovery.ladder import LADDER
 from eqlearn.discovery.least_squares import LeastSquares
 from eqlearn.discovery.plan import Menu
 from eqlearn.discovery.rational import HIGHEST
@@ -71,9 +72,10 @@ class Settings:
             raise InvalidArgument(f"`validation` must be at least 0 and below 1, got {self.validation}")
 
     def way(self, number: int) -> str:
-        """How the round with that number looks: a sketch's name, or "networks"; the mean is of no round."""
+        """How the round with that number looks: a sketch's name, or "networks"; the mean, and the sums of
+        columns that are added at the end, are of no round."""
         if number < 0:
-            return "mean"
+            return "ladder" if number == LADDER else "mean"
         return self.sketches[number] if number < len(self.sketches) else "networks"
 
 

@@ -134,7 +134,10 @@ class RunFolder:
             raise InvalidArgument(f"there is no run folder {self}")
         if not self.holds_run:
             raise InvalidArgument(f"{self} holds no run of eqlearn: it has no {RUN}")
-        return read_sealed(self.path / RUN)[0]
+        try:
+            return read_sealed(self.path / RUN)[0]
+        except InvalidFile as error:
+            raise InvalidFile(f"{error}; the run is lost, begin one in another folder") from error
 
     def read(self) -> RunRecord:
         return RunRecord.from_json(self.read_status(), str(self.path / RUN))

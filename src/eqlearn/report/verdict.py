@@ -85,7 +85,7 @@ def percent(fraction: float) -> str:
     if math.isinf(fraction):
         return "undefined"
     value = float(f"{100 * fraction:.3g}")
-    if 0 < value < 1e-6:
+    if 0 < value < 1e-4:
         return f"{value:.0e} %"
     # Three digits from 10 % on, two below.
     decimals = (1 if value < 10 else 2) - math.floor(math.log10(value)) if value > 0 else 0

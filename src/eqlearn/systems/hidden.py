@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.expressions import fitted, real_symbol, replace_constants
+from eqlearn.core.expressions import fill_constants, fitted, real_symbol
 from eqlearn.core.snapping import snap_constant
 from eqlearn.discovery.run import check_budget
 from eqlearn.discovery.select import Candidate, Constant
@@ -204,9 +204,7 @@ def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) 
     for place, sign, name in zip(wanted, law.signs, names, strict=True):
         numbers[place] = sign * real_symbol(name)
     equations = tuple(
-        Equation(
-            replace_constants(f.equation.expr, dict(zip(f.holders, numbers[place], strict=True))), variables
-        ).simplified()
+        Equation(fill_constants(f.equation.expr, f.holders, numbers[place]), variables).simplified()
         for f, place in zip(flow.formulas, flow.places, strict=True)
     )
     errors = np.sqrt(np.mean([shot.errors**2 for shot in law.shots], axis=0))

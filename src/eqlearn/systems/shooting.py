@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.expressions import real_symbol, replace_constants
+from eqlearn.core.expressions import fill_constants, real_symbol
 from eqlearn.core.program import NUMPY, Program, lower
 from eqlearn.discovery.constants import Parametric
 from eqlearn.discovery.uncertainty import errors_from_slopes
@@ -66,8 +66,7 @@ class Flow:
         self._programs = []
         for formula in self.formulas:
             constants = [_constant_symbol(i) for i in range(len(formula.start))]
-            numbers = dict(zip(formula.holders, constants, strict=True))
-            expr = replace_constants(formula.equation.expr, numbers)
+            expr = fill_constants(formula.equation.expr, formula.holders, constants)
             self._programs.append(_programs(expr, formula.equation.variables, len(constants)))
 
     def equations(self, constants: Sequence[sp.Expr | float]) -> tuple[Equation, ...]:

@@ -125,7 +125,7 @@ def pareto(picture: Picture, ax: Axes) -> None:
     if max(errors) / min(errors) < 10:  # else a logarithmic axis may show no labelled tick
         ax.set_ylim(min(errors) / 2, max(errors) * 2)
     ax.margins(x=0.06)
-    ax.legend(loc="upper right")
+    ax.legend(loc="best")
 
 
 def predictions(picture: Picture, ax: Axes) -> None:
