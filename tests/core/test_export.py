@@ -294,3 +294,14 @@ def test_a_constant_beyond_float64_cannot_be_trained():
 def test_whole_numbers_are_not_cut_off(unchecked_types):
     with pytest.raises(WrongType, match=r"convert it with `\.to\(torch\.float64\)`"):
         Equation.parse("0.5*x", ["x"]).torch()(torch.tensor([[1], [3]]))
+
+
+def test_source_code_shows_letters_of_all_scripts_and_nothing_that_hides():
+    names = ["\u0434\u043b\u0438\u043d\u0430", "a\u202eb"]
+
+    source = Equation.parse(f"`{names[0]}` + `{names[1]}`", names).python()
+
+    assert names[0] in source
+    assert "\u202e" not in source
+    assert r"\U0000202e" in source
+    compile(source, "equation.py", "exec")

@@ -90,14 +90,12 @@ def fit(
     if data is None:
         shipped = load("kepler")
         data, target = str(shipped.path), target or shipped.target
-        if not quiet and not json:
-            typer.echo(f"{shipped.about}\nSource: {shipped.source}.", err=True)
+        about = f"{shipped.about}\nSource: {shipped.source}.\n"
         if seconds is None and restarts is None:
             seconds = DEMO_SECONDS
-            if not quiet and not json:
-                typer.echo(f"Searched for {seconds:.0f} s; --seconds says how long.", err=True)
+            about += f"Searched for {seconds:.0f} s; --seconds says how long.\n"
         if not quiet and not json:
-            typer.echo(err=True)
+            typer.echo(about, err=True)
     table = read_measurements(
         data,
         listed_names(target),

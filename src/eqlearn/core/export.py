@@ -105,7 +105,14 @@ def c_source(program: Program, variables: Sequence[str], title: str, name: str) 
 def _comment(variables: Sequence[str], names: Sequence[str], title: str) -> str:
     """What the function computes, as a quoted string: a variable's name can't break out of it."""
     renamed = [f"{n} is {v}" for v, n in zip(variables, names, strict=True) if v != n]
-    return json.dumps("; ".join([title, *renamed]), ensure_ascii=False)
+    return literal("; ".join([title, *renamed]))
+
+
+def literal(value: str | list[str]) -> str:
+    """A text, or a list of texts, as source code; what can't be seen or turns the reading direction is
+    escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
 
 
 class TrainableEquation(nn.Module):

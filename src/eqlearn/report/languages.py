@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
 from eqlearn.core.equation import Equation
-from eqlearn.core.export import identifiers
+from eqlearn.core.export import identifiers, literal
 from eqlearn.core.text import write
 
 # What can be copied from the page, by its title there.
@@ -32,10 +31,10 @@ def source(equations: Sequence[Equation], names: Sequence[str], language: str) -
 
 
 def _torch(equation: Equation, name: str) -> str:
-    formula = json.dumps(write(equation.expr, equation.variables), ensure_ascii=False)
+    formula = literal(write(equation.expr, equation.variables))
     return (
         "from eqlearn import Equation\n\n"
-        f"{name} = Equation.parse({formula}, {json.dumps(list(equation.variables), ensure_ascii=False)})\n"
+        f"{name} = Equation.parse({formula}, {literal(list(equation.variables))})\n"
         f"{_module(name)} = {name}.torch()  # a torch.nn.Module; its constants are parameters\n"
     )
 
