@@ -1,9 +1,9 @@
-"""Fifty seeds over tables, dynamics and images, down to the last bit: what a change of the house must not move.
+"""Fifty seeds over tables, dynamics and images, bit for bit: what moving things must not change.
 
 `python benchmarks/fingerprint.py --out before.json` runs them; `--compare before.json` runs them again and
-names every case whose formulas, constants or standard errors are not the same, bit for bit. Budgets are counted
-in restarts and steps, never in seconds, and only public names are used, so that the same file serves two
-versions of the package: `PYTHONPATH=/path/to/other/src python benchmarks/fingerprint.py ...`.
+names every case whose formulas, constants or standard errors are not the same, bit for bit. Budgets are
+counted in restarts and steps, never in seconds, and only public names are used, so that the same file serves
+two versions of the package: `PYTHONPATH=/path/to/other/src python benchmarks/fingerprint.py ...`.
 """
 
 from __future__ import annotations
@@ -217,7 +217,8 @@ def main() -> int:
         same = not known or known.get(name, {}).get("sha256") == prints[name]["sha256"]
         changed += [] if same else [name]
         print(
-            f"{'' if same else 'CHANGED '}{name}: {prints[name]['sha256'][:12]} {time.perf_counter() - began:.1f} s",
+            f"{'' if same else 'CHANGED '}{name}: {prints[name]['sha256'][:12]} "
+            f"{time.perf_counter() - began:.1f} s",
             flush=True,
         )
     if options.out:

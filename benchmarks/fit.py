@@ -18,8 +18,8 @@ from time import process_time
 
 import numpy as np
 
-from eqlearn.data.sets import load
 from eqlearn.estimator import EQLRegressor
+from eqlearn.io.datasets import load
 
 
 def fit_noise(rows: int, columns: int, restarts: int) -> None:

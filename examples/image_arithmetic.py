@@ -10,9 +10,9 @@ import torch
 from torch import nn
 
 from eqlearn import EQL, Equation, Phase, train
-from eqlearn.data.digits import load_digits
-from eqlearn.systems.arithmetic import ImageArithmetic, Operation, PairLoss
-from eqlearn.systems.images import encode, take_statistics_
+from eqlearn.io.digits import load_digits
+from eqlearn.latent.arithmetic import ImageArithmetic, Operation, PairLoss
+from eqlearn.latent.images import encode, take_statistics_
 
 
 def main(quick: bool = False) -> None:

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from eqlearn import EQLRegressor
-from eqlearn.data.sets import load
+from eqlearn.io.datasets import load
 
 
 def main() -> None:

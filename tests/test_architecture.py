@@ -16,20 +16,23 @@ SOURCE = Path(eqlearn.__file__).parent
 # Rooms and single files, in the order in which data walk through them. Inside a room imports form no circle.
 READING_ORDER = [
     "errors",
-    "words",
-    "core",
+    "validation",
+    "numerics",
+    "nn",
+    "symbolic",
     "training",
-    "discovery",
-    "systems",
-    "data",
-    "views",
-    "estimator",
+    "search",
+    "dynamics",
+    "latent",
+    "verify",
+    "io",
     "report",
-    "experiments",
-    "reproduce",
+    "estimator",
+    "runs",
+    "paper",
     "cli",
 ]
-MAY_PRINT = ("cli", "reproduce", "report")
+MAY_PRINT = ("cli", "paper", "report")
 RUNS_CODE = {"eval", "exec", "__import__"}
 READS_CODE = {
     "pickle.load",
@@ -107,11 +110,13 @@ def test_inside_a_room_imports_form_no_circle(name):
     assert set(order) == set(inside)
 
 
-@pytest.mark.parametrize("name", ["core", "training", "discovery", "systems"])
+@pytest.mark.parametrize("name", [room for room in READING_ORDER[:-2] if (SOURCE / room).is_dir()])
 def test_the_page_lists_every_module_of_a_room_in_reading_order(name):
     page = (SOURCE.parents[1] / "ARCHITECTURE.md").read_text(encoding="utf-8")
     row = next(line for line in page.splitlines() if line.startswith(f"| `{name}/`"))
-    modules = {m.rpartition(".")[2]: m for m in MODULES if room(m) == name and m != name}
+    modules = {
+        m.rpartition(".")[2]: m for m in MODULES if room(m) == name and MODULES[m].name != "__init__.py"
+    }
     listed = [word for word in re.findall(r"`(\w+)`", row) if word in modules]
 
     assert sorted(listed) == sorted(modules)

@@ -113,7 +113,7 @@ def test_every_public_name_is_in_the_reference():
 
 def test_every_function_is_in_the_list_of_functions():
     page = (DOCS / "how-to" / "primitives.md").read_text()
-    code = "from eqlearn.core.primitives import PRIMITIVES; print(*PRIMITIVES)"
+    code = "from eqlearn.nn.primitives import PRIMITIVES; print(*PRIMITIVES)"
     names = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
 
     listed = re.findall(r"\| (?:\*\*)?`(\w+)`(?:\*\*)? ", page)

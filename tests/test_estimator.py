@@ -14,10 +14,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
-from eqlearn.discovery.run import Settings
-from eqlearn.discovery.select import RULES
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 from eqlearn.estimator import EQLRegressor
+from eqlearn.search.candidate import RULES
+from eqlearn.search.settings import Settings
 
 
 def quick(**options):
@@ -408,7 +408,7 @@ def test_ctrl_c_keeps_the_best_found_so_far(monkeypatch):
         if progress.round == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("eqlearn.views.progress.show_progress", lambda *names: nullcontext(press))
+    monkeypatch.setattr("eqlearn.report.progress.show_progress", lambda *names: nullcontext(press))
 
     model = EQLRegressor(settings=Settings(patience=10_000), verbose=True).fit(X, y)
 
@@ -420,12 +420,12 @@ def test_a_warm_start_goes_on_to_where_one_long_search_would_be():
     X, y = table(rows=80), np.random.default_rng(0).normal(size=80)
     long = quick(restarts=24).fit(X, y)
     model = quick(restarts=8, warm_start=True).fit(X, y)
-    remembered = dict(model._remembered[0].outcomes)
+    remembered = dict(model._remembered[0].results)
 
     model.set_params(restarts=24).fit(X, y)
 
     pd.testing.assert_frame_equal(model.equations_, long.equations_)
-    assert all(model._remembered[0].outcomes[number] is outcome for number, outcome in remembered.items())
+    assert all(model._remembered[0].results[number] is outcome for number, outcome in remembered.items())
 
 
 def test_a_warm_start_on_other_data_says_that_it_starts_anew():

@@ -5,8 +5,8 @@ import functools
 import pytest
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
-from eqlearn.discovery.run import Settings
 from eqlearn.estimator import EQLRegressor
+from eqlearn.search.settings import Settings
 
 # A small search: the checks fit dozens of tables of noise, and ask about the contract, not the equation.
 QUICK = EQLRegressor(

@@ -13,9 +13,9 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_score
 
-from eqlearn.data.sets import load
-from eqlearn.discovery.run import Settings
 from eqlearn.estimator import EQLRegressor
+from eqlearn.io.datasets import load
+from eqlearn.search.settings import Settings
 
 
 def noise_table(rows=120, columns=3):

@@ -55,7 +55,7 @@ def assert_same_terms(found, truth, tolerance):
 def test_an_example_ends_in_a_picture(script, tmp_path, monkeypatch, unchecked_types):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
-    monkeypatch.setattr("eqlearn.core.primitives.PRIMITIVES", dict(eqlearn.PRIMITIVES))
+    monkeypatch.setattr("eqlearn.nn.primitives.PRIMITIVES", dict(eqlearn.PRIMITIVES))
     module = example(script.stem)
     small = {"quick": True} if "quick" in inspect.signature(module.main).parameters else {}
 

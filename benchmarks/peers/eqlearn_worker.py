@@ -8,7 +8,7 @@ import numpy as np
 from protocol import Desk, Task, serve
 
 from eqlearn import discover
-from eqlearn.discovery.run import Progress
+from eqlearn.search.search import Progress
 
 
 def solve(task: Task, desk: Desk) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from eqlearn.experiments.rates import RIGHT, interval
+from eqlearn.paper.rates import RIGHT, interval
 
 Trials = Sequence[Mapping[str, Any]]
 COLOURS = {"eqlearn": "#2b6cb0", "gplearn": "#718096", "operon": "#c05621", "kan": "#2f855a"}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eqlearn.experiments.benchmark import ROWS, TARGETS
-from eqlearn.experiments.suites import Problem, find_suite
+from eqlearn.paper.benchmark import ROWS, TARGETS
+from eqlearn.paper.suites import Problem, find_suite
 
 PHYSICS = Path(__file__).with_name("problems.json")
 PHYSICS_ROWS, OUTSIDE_ROWS = 200, 200

@@ -20,8 +20,8 @@ from page import draw, write_page
 from problems import problems
 from trial import GRACE, System, Trial, measured
 
-from eqlearn.core.sealed import atomic_write
-from eqlearn.report.ledger import Ledger
+from eqlearn.io.checksummed import atomic_write
+from eqlearn.runs.ledger import Ledger
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

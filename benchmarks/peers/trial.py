@@ -20,10 +20,10 @@ from conversion import equation, without_dust
 from problems import outside
 
 from eqlearn import Equation, judge
-from eqlearn.discovery.judge import Tier
 from eqlearn.errors import EqlearnError
-from eqlearn.experiments.rates import RIGHT
-from eqlearn.experiments.suites import Problem
+from eqlearn.paper.rates import RIGHT
+from eqlearn.paper.suites import Problem
+from eqlearn.verify.judge import Tier
 
 # Answers a little after the budget still count: compiled code can't be stopped at any moment.
 GRACE = 1.1

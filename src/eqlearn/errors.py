@@ -1,4 +1,11 @@
-"""Every exception the library raises; each is also the builtin that users expect to catch."""
+"""Every exception the library raises, and the words of its messages.
+
+Each exception is also the builtin that users expect to catch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class EqlearnError(Exception):
@@ -46,3 +53,13 @@ class Diverged(EqlearnError, RuntimeError):
 
     def __reduce__(self) -> tuple[type, tuple[str, int]]:
         return type(self), (self.phase, self.step)
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things: "1 node", "2 nodes", "12,000 rows"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Things one after another: "a", "a and b", "a, b and c"."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

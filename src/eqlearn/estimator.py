@@ -16,21 +16,22 @@ import sympy as sp
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from eqlearn.core.equation import Equation
-from eqlearn.core.names import SearchPenalty
-from eqlearn.core.primitives import PrimitivesLike, parse_kinds
-from eqlearn.discovery.constants import noise_of
-from eqlearn.discovery.journal import Memory
-from eqlearn.discovery.run import SCIENCE, Found, Settings, discover
-from eqlearn.discovery.select import Candidate, Rule
-from eqlearn.discovery.table import Table, arrange, read_outside, read_table, some_rows
-from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.errors import InvalidArgument, UnknownName, WrongType, counted
+from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
+from eqlearn.report.figures import constants_frame, front_frame
+from eqlearn.search.candidate import Candidate, Rule
+from eqlearn.search.search import Found, discover
+from eqlearn.search.settings import SCIENCE, Settings
+from eqlearn.search.step import Memory
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.parametric import noise_of
 from eqlearn.training.presets import PRESETS, Preset
-from eqlearn.views.frames import constants_frame, front_frame
-from eqlearn.words import counted
+from eqlearn.validation.names import SearchPenalty
+from eqlearn.validation.table import Table, arrange, read_outside, read_table, some_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 # So many rows are kept for drawing; all rows serve the fit.
 _DRAWN_ROWS = 2000
@@ -158,7 +159,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
             return self._train(preset, data, far, seed, variables)
         display: Any = nullcontext()
         if self.verbose:
-            from eqlearn.views.progress import show_progress
+            from eqlearn.report.progress import show_progress
 
             display = show_progress(self._share(), ", ".join(self.target_names_))
         with display as progress:
@@ -183,7 +184,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         seed: int,
         variables: list[str] | None,
     ) -> Found:
-        from eqlearn.discovery.gradient import search_by_gradient
+        from eqlearn.search.gradient import search_by_gradient
 
         for name in ("seconds", "warm_start"):
             if getattr(self, name):
@@ -291,7 +292,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         Predictions are of the training data (2,000 rows at most) unless `X` and `y` are given; with several
         targets, of the one at place `output`.
         """
-        from eqlearn.views.figures import Picture, draw, new_figure
+        from eqlearn.report.figures import Picture, draw, new_figure
 
         founds = self._founds()
         if (X is None) != (y is None):

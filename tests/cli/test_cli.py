@@ -353,10 +353,16 @@ def test_an_interrupted_search_still_saves_and_prints_the_best(here, sent):
     rng = np.random.default_rng(0)
     a = rng.uniform(1, 3, 40)
     pd.DataFrame({"a": a, "y": np.sin(3 * a) + 0.2 * rng.normal(size=40)}).to_csv("noisy.csv", index=False)
+    # A shell starts what it puts in the background with SIGINT ignored, and children inherit that.
+    listening = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    command = listening + "from eqlearn.cli import main; sys.exit(main(sys.argv[1:]))"
     process = subprocess.Popen(
-        [sys.executable, "-m", "eqlearn.cli", "fit", "noisy.csv", "--target", "y", "--out", "run"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+        [sys.executable, "-c", command, "fit", "noisy.csv", "--target", "y", "--out", "run"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     end = time.monotonic() + 120
     while not (here / "run" / "rounds").exists() and time.monotonic() < end:
         time.sleep(0.05)

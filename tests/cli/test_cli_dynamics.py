@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from eqlearn.cli import main
-from eqlearn.core.equation import Equation
+from eqlearn.symbolic.equation import Equation
 
 OPTIONS = ["--states", "x,v", "--time", "t", "--id", "run"]
 SMALL = ["--primitives", "id square mul", "--hidden-layers", "1", "--restarts", "30"]
@@ -206,11 +206,11 @@ def test_a_motion_that_does_not_fit_the_run_is_refused(run, tmp_path, capsys):
 
     import torch
 
-    from eqlearn.core.sealed import read_sealed, write_tensors
+    from eqlearn.io.checksummed import read_checksummed, write_tensors
 
     broken = tmp_path / "broken"
     shutil.copytree(run, broken)
-    plain, tensors = read_sealed(broken / "motion.safetensors")
+    plain, tensors = read_checksummed(broken / "motion.safetensors")
     write_tensors(broken / "motion.safetensors", plain, {**tensors, "starts": torch.zeros(1, 5).double()})
 
     assert main(["report", str(broken)]) == 2

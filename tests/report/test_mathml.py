@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eqlearn.core.equation import Equation
 from eqlearn.report.mathml import mathml, name_markup, number_markup
+from eqlearn.symbolic.equation import Equation
 
 VARIABLES = ["a", "b", "x1"]
 

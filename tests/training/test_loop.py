@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from eqlearn.core.network import EQL
-from eqlearn.core.sparse import sparse_layers, weights_left
 from eqlearn.errors import Diverged, InvalidArgument, UnknownName, WrongType
+from eqlearn.nn.eql import EQL
+from eqlearn.nn.sparse import sparse_layers, weights_left
 from eqlearn.training.loop import train
 from eqlearn.training.optimisers import RMSPropTF1
 from eqlearn.training.schedule import Phase

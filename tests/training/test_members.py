@@ -2,8 +2,8 @@ import pytest
 import torch
 from torch import nn
 
-from eqlearn.core.network import EQL
 from eqlearn.errors import InvalidArgument
+from eqlearn.nn.eql import EQL
 from eqlearn.training.loop import train
 from eqlearn.training.members import count_members, owned_parameters
 from eqlearn.training.schedule import Phase

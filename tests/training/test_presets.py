@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from eqlearn.core.penalties import L0, SmoothHalf, sparsity
-from eqlearn.core.sparse import weights_left
 from eqlearn.errors import InvalidArgument, NotFinite, UnknownName
+from eqlearn.nn.penalties import L0, SmoothHalf, sparsity
+from eqlearn.nn.sparse import weights_left
 from eqlearn.training.optimisers import RMSPropTF1
 from eqlearn.training.presets import PRESETS, GatedL0, train_population
 from eqlearn.training.schedule import check_schedule

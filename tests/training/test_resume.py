@@ -5,8 +5,8 @@ import safetensors.torch
 import torch
 from torch import nn
 
-from eqlearn.core.network import EQL
 from eqlearn.errors import InvalidArgument, InvalidFile, WrongType
+from eqlearn.nn.eql import EQL
 from eqlearn.training.loop import train
 from eqlearn.training.optimisers import RMSPropTF1
 from eqlearn.training.schedule import Phase

@@ -6,10 +6,7 @@ from dataclasses import FrozenInstanceError, asdict
 import pytest
 
 from eqlearn.errors import InvalidArgument, WrongType
-from eqlearn.training.schedule import (
-    Phase,
-    check_schedule,
-)
+from eqlearn.training.schedule import Phase, check_schedule
 
 
 def phase(**changes) -> Phase:

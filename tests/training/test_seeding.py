@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from eqlearn.training.seeding import seeded, step_generator
+from eqlearn.training.state import seeded, step_generator
 
 
 def test_the_same_seed_draws_the_same_numbers():

@@ -3,8 +3,8 @@ import sys
 import pytest
 import torch
 
-from eqlearn.core.network import EQL
 from eqlearn.errors import MissingExtra
+from eqlearn.nn.eql import EQL
 from eqlearn.training.loop import train
 from eqlearn.training.schedule import Phase
 from eqlearn.training.tensorboard import TensorBoardWriter

@@ -14,7 +14,7 @@ from eqlearn.cli.dynamics import dynamics
 from eqlearn.cli.fit import fit
 from eqlearn.cli.runs import predict, report, show
 from eqlearn.errors import EqlearnError
-from eqlearn.reproduce import app as reproduce
+from eqlearn.paper.commands import app as reproduce
 
 app = typer.Typer(
     help="Finds equations in data.",

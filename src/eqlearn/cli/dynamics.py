@@ -24,7 +24,7 @@ from eqlearn.cli.printing import displayed, print_found, run_folder
 from eqlearn.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from eqlearn.systems.recording import Recording
+    from eqlearn.validation.trajectories import Recording
 
 
 class Form(StrEnum):
@@ -76,11 +76,11 @@ def dynamics(
 
     Example: eqlearn dynamics lorenz.csv --states x,y,z --time t --id run --seconds 120
     """
-    from eqlearn.data.series import read_series
-    from eqlearn.discovery.run import SCIENCE
-    from eqlearn.report.dynamics import parameters_text, search_dynamics
-    from eqlearn.report.session import Plan
-    from eqlearn.systems.motion import target_names
+    from eqlearn.dynamics.discover import target_names
+    from eqlearn.io.trajectories import read_series
+    from eqlearn.runs.dynamics import parameters_text, search_dynamics
+    from eqlearn.runs.session import Plan
+    from eqlearn.search.settings import SCIENCE
 
     check_resume(resume, out)
     table = read_series(data, listed_names(states), time=time or None, run=run or None)
@@ -102,7 +102,7 @@ def dynamics(
 
 def _timed(recording: Recording, time: str, dt: float | None, form: Form) -> Recording:
     """The recording at the step of time that its column of times says, or else `--dt`."""
-    from eqlearn.systems.recording import Recording
+    from eqlearn.validation.trajectories import Recording
 
     if time and dt is not None:
         raise InvalidArgument(

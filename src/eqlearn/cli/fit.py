@@ -20,7 +20,7 @@ from eqlearn.cli.options import (
     listed_names,
 )
 from eqlearn.cli.printing import displayed, print_found, run_folder
-from eqlearn.core.names import SearchPenalty
+from eqlearn.validation.names import SearchPenalty
 
 # The data set that ships with the package is searched for so long, unless told.
 DEMO_SECONDS = 12.0
@@ -83,8 +83,8 @@ def fit(
 
     Example: eqlearn fit pendulum.csv --target period --seconds 60
     """
-    from eqlearn.data.sets import load
-    from eqlearn.data.tables import read_measurements
+    from eqlearn.io.datasets import load
+    from eqlearn.io.tables import read_measurements
 
     check_resume(resume, out)
     if data is None:
@@ -105,8 +105,8 @@ def fit(
         seed=seed,
     )
     # These bring torch, which takes seconds: a bad table is refused before.
-    from eqlearn.discovery.run import SCIENCE
-    from eqlearn.report.session import Plan, search
+    from eqlearn.runs.session import Plan, search
+    from eqlearn.search.settings import SCIENCE
 
     plan = Plan(
         primitives=primitives or SCIENCE, penalty=penalty.value, hidden_layers=hidden_layers, seed=seed,

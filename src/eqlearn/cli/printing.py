@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from eqlearn.discovery.run import Progress
-    from eqlearn.report.folder import RunFolder
     from eqlearn.report.record import RunRecord
+    from eqlearn.runs.folder import RunFolder
+    from eqlearn.search.search import Progress
 
 
 def run_folder(out: Path | None, name: str) -> RunFolder:
     """The folder that was asked for, or a new one under `runs`."""
-    from eqlearn.report.folder import RunFolder
+    from eqlearn.runs.folder import RunFolder
 
     return RunFolder.numbered(Path("runs"), name) if out is None else RunFolder(out)
 
@@ -38,7 +38,7 @@ def displayed(
             return
         from rich.console import Console
 
-        from eqlearn.views.progress import show_progress
+        from eqlearn.report.progress import show_progress
 
         with show_progress(seconds, target, Console(stderr=True)) as progress:
             yield progress
@@ -48,8 +48,8 @@ def displayed(
 
 def print_found(record: RunRecord, folder: Path, quiet: bool, json: bool) -> None:
     """What a search came to: the equations alone, one JSON object, or a screenful."""
-    from eqlearn.report.folder import REPORT
     from eqlearn.report.summary import equations_text, summary
+    from eqlearn.runs.folder import REPORT
 
     if json:
         typer.echo(run_json(record, folder))
@@ -67,6 +67,6 @@ def screen_width() -> int:
 
 
 def run_json(record: RunRecord, folder: Path) -> str:
-    from eqlearn.report.verdict import verdict
+    from eqlearn.report.summary import verdict
 
     return plain_json.dumps({"folder": str(folder), "verdict": verdict(record), **record.to_json()}, indent=1)

@@ -41,8 +41,8 @@ def predict(
 
     Example: eqlearn predict runs/pendulum new.csv --out predicted.csv
     """
-    from eqlearn.report.folder import RunFolder
-    from eqlearn.report.predictions import write_predictions
+    from eqlearn.runs.folder import RunFolder
+    from eqlearn.runs.predictions import write_predictions
 
     rows, undefined = write_predictions(RunFolder(run).read(), data, out, index=index)
     if undefined:
@@ -65,10 +65,10 @@ def show(
 
     Example: eqlearn show runs/pendulum --as latex
     """
-    from eqlearn.core.text import printable
-    from eqlearn.report.folder import RunFolder
-    from eqlearn.report.languages import function_names, source
     from eqlearn.report.summary import equations_text, summary
+    from eqlearn.runs.folder import RunFolder
+    from eqlearn.symbolic.languages import function_names, source
+    from eqlearn.symbolic.printing import printable
 
     record = RunFolder(run).read()
     equations = record.candidate(index).equations
@@ -89,8 +89,8 @@ def report(
 
     Example: eqlearn report runs/pendulum --open
     """
-    from eqlearn.report.folder import REPORT, RunFolder
-    from eqlearn.report.session import rebuild_page
+    from eqlearn.runs.folder import REPORT, RunFolder
+    from eqlearn.runs.session import rebuild_page
 
     rebuild_page(RunFolder(run))
     page = run / REPORT

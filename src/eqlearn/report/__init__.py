@@ -1,1 +1,1 @@
-"""What a search leaves behind: a run folder and one self-contained page."""
+"""What was found, for the eye: a record, a page, pictures, a display."""

@@ -12,9 +12,9 @@ import sympy as sp
 from sympy.printing.conventions import split_super_sub
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
-from eqlearn.core.equation import Equation
-from eqlearn.core.expressions import real_symbol
-from eqlearn.core.program import Step, lower
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.symbolic.tape import Instruction, lower
 
 # Longer formulas are for machines; the page gives their text only.
 LONGEST = 400
@@ -38,14 +38,14 @@ def mathml(equation: Equation, target: str, digits: int = DIGITS) -> str:
 
     Constants show so many significant digits: their full value belongs beside the formula.
     """
-    program = lower(equation.expr, [real_symbol(v) for v in equation.variables], exact=True)
+    tape = lower(equation.expr, [real_symbol(v) for v in equation.variables], exact=True)
     if equation.complexity > LONGEST:
         right = f"<mtext>a formula of {equation.complexity} nodes</mtext>"
     else:
         names = [name_markup(v) for v in equation.variables]
-        constants = [_constant(float(c), k, digits) for k, c in enumerate(program.constants)]
+        constants = [_constant(float(c), k, digits) for k, c in enumerate(tape.constants)]
         pieces: list[_Piece] = []
-        for step in program.steps:
+        for step in tape.steps:
             pieces.append(_piece(step, [pieces[a] for a in step.args], names, constants))
         right = pieces[-1].markup
     left = f"{name_markup(target)}<mo>=</mo>"
@@ -101,7 +101,9 @@ def _fenced(markup: str) -> str:
     return f"<mrow><mo>(</mo><mrow>{markup}</mrow><mo>)</mo></mrow>"
 
 
-def _piece(step: Step, args: Sequence[_Piece], names: Sequence[str], constants: Sequence[_Piece]) -> _Piece:
+def _piece(
+    step: Instruction, args: Sequence[_Piece], names: Sequence[str], constants: Sequence[_Piece]
+) -> _Piece:
     if step.op == "variable":
         return _Piece(names[int(step.value)])
     if step.op == "constant":

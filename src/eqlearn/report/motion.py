@@ -1,20 +1,21 @@
-"""Some series of a run that looked for dynamics, kept with it to be drawn beside what the equations say."""
+"""Some series of a run that looked for dynamics, and drawings of them beside what the equations say."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from eqlearn.core.equation import Equation
+from eqlearn.dynamics.discover import FORMS
+from eqlearn.dynamics.simulate import simulate
 from eqlearn.errors import InvalidFile
-from eqlearn.systems.motion import FORMS
-from eqlearn.systems.simulation import simulate
+from eqlearn.symbolic.equation import Equation
 
 FORMAT, VERSION = "eqlearn-motion", 1
 SERIES, TIMES = 3, 600
@@ -72,3 +73,79 @@ class Motion:
         if not (fits and whole and count <= SERIES):
             raise InvalidFile(f"{where} does not fit the run")
         return Motion(observed, arrays["starts"], arrays["latents"], dt, str(form))
+
+
+WIDTH, HEIGHT = 900.0, 190.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 12.0, 30.0
+# More points than this only hide each other.
+POINTS = 240
+
+
+def motion_figures(motion: Motion, equations: Sequence[Equation], states: Sequence[str]) -> str:
+    """Dots are what was observed, lines what the equations make of the start of each series."""
+    simulated = motion.simulated(equations)
+    figures = []
+    for i, (seen, said) in enumerate(zip(motion.observed, simulated, strict=True)):
+        label = f"Series {i + 1}: " if len(simulated) > 1 else ""
+        for k, name in enumerate(states):
+            figures.append(
+                f'<figure class="card wide"><figcaption>{label}{escape(name)}</figcaption><div class="chart">'
+                f"{_chart(seen[:, k], said[:, k], motion.dt, name)}</div></figure>"
+            )
+    return "".join(figures)
+
+
+def _chart(seen: np.ndarray, said: np.ndarray, dt: float, name: str) -> str:
+    end = dt * (len(seen) - 1)
+    low, high = float(seen.min()), float(seen.max())
+    margin = 0.15 * (high - low) or 1.0
+    low, high = low - margin, high + margin
+    x = LEFT + (WIDTH - LEFT - RIGHT) * np.arange(len(seen)) / (len(seen) - 1)
+
+    def y(values: np.ndarray) -> np.ndarray:
+        return np.asarray(TOP + (HEIGHT - TOP - BOTTOM) * (high - values) / (high - low))
+
+    some = np.unique(np.linspace(0, len(seen) - 1, min(POINTS, len(seen))).round().astype(int))
+    places = zip(x[some], y(seen)[some], strict=True)
+    dots = "".join(f'<circle class="point" cx="{a:.1f}" cy="{b:.1f}" r="3"/>' for a, b in places)
+    # Off the drawing, a line has nothing to say; it ends where the simulation leaves what was observed.
+    inside = np.isfinite(said) & (said >= low) & (said <= high)
+    lines = "".join(f'<path class="curve" d="{path}"/>' for path in _paths(x, y(said), inside))
+    marks = "".join(_mark(value, float(y(np.array(value)))) for value in _ticks(low, high))
+    times = "".join(_time(t, LEFT + (WIDTH - LEFT - RIGHT) * t / end) for t in _ticks(0.0, end))
+    words = escape(f"{name} against time: observed, and simulated from the start")
+    return (
+        f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{words}">'
+        f"{marks}{times}{dots}{lines}</svg>"
+    )
+
+
+def _paths(x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> list[str]:
+    """One path for each stretch that can be drawn."""
+    paths: list[list[str]] = [[]]
+    for a, b, here in zip(x, y, inside, strict=True):
+        if here:
+            paths[-1].append(f"{a:.1f},{b:.1f}")
+        elif paths[-1]:
+            paths.append([])
+    return ["M" + "L".join(points) for points in paths if len(points) > 1]
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers inside the range, four or so."""
+    rough = (high - low) / 4
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = next(float(power * m) for m in (1, 2, 5, 10) if power * m >= rough)
+    first = int(np.ceil(low / step - 1e-9))
+    return [n * step for n in range(first, int(np.floor(high / step + 1e-9)) + 1)]
+
+
+def _mark(value: float, at: float) -> str:
+    return (
+        f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{at:.1f}" y2="{at:.1f}"/>'
+        f'<text x="{LEFT - 8:g}" y="{at:.1f}" dy="0.35em" text-anchor="end">{value:.6g}</text>'
+    )
+
+
+def _time(value: float, at: float) -> str:
+    return f'<text x="{at:.1f}" y="{HEIGHT - 8:g}" text-anchor="middle">{value:.6g}</text>'

@@ -11,21 +11,17 @@ from importlib.resources import files
 from typing import Any
 
 import eqlearn
-from eqlearn.core.equation import Equation
-from eqlearn.core.network import EQL
-from eqlearn.core.text import printable
-from eqlearn.report.constants_table import constants_table
-from eqlearn.report.languages import LANGUAGES, function_names, source
+from eqlearn.errors import counted
+from eqlearn.nn.eql import EQL
+from eqlearn.report.drawings import diagram, network_svg
 from eqlearn.report.mathml import mathml
-from eqlearn.report.motion import Motion
-from eqlearn.report.motion_drawing import motion_figures
-from eqlearn.report.network_drawing import network_svg
-from eqlearn.report.payload import LONGEST, embedded, payload
+from eqlearn.report.motion import Motion, motion_figures
+from eqlearn.report.payload import LONGEST, OUTSIDE, Sample, embedded, payload
 from eqlearn.report.record import RunRecord
-from eqlearn.report.sample import OUTSIDE, Sample
-from eqlearn.report.verdict import checks, grade, percent, unseen_errors, verdict
-from eqlearn.views.diagram import diagram
-from eqlearn.words import counted
+from eqlearn.report.summary import checks, constants_table, grade, percent, unseen_errors, verdict
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.languages import LANGUAGES, function_names, source
+from eqlearn.symbolic.printing import printable
 
 # A browser can't break a typeset formula into lines; longer ones are given as text, which it can.
 LARGE_FORMULA, LONG_FORMULA = 16, 60

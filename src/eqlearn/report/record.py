@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from eqlearn.core.equation import Equation
-from eqlearn.core.text import write
-from eqlearn.discovery.run import Found, Progress
-from eqlearn.discovery.select import Candidate, Constant
 from eqlearn.errors import EqlearnError, InvalidArgument, InvalidFile
-from eqlearn.report.environment import environment
+from eqlearn.search.candidate import Candidate
+from eqlearn.search.search import Found, Progress
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.parametric import Constant
+from eqlearn.symbolic.printing import write
 
 FORMAT, VERSION = "eqlearn-run", 1
 # Names are as long as a person makes them, fronts as long as a search makes them; more is not ours.
@@ -216,3 +220,35 @@ def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int
         held_out_rows=int(data["held_out_rows"]), round=int(data["round"]),
         prediction_length=_number(data.get("prediction_length")),
     )  # fmt: skip
+
+
+PACKAGES = ("torch", "numpy", "scipy", "sympy", "scikit-learn", "joblib", "safetensors")
+
+
+def environment() -> dict[str, Any]:
+    """Plain data; whoever repeats a run needs the same versions for the same digits."""
+    import torch
+
+    import eqlearn
+
+    return {
+        "eqlearn": eqlearn.__version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in PACKAGES},
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "started": now(),
+    }
+
+
+def now() -> str:
+    """The time, to the second, with its zone."""
+    return datetime.now(UTC).astimezone().isoformat(timespec="seconds")
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "unknown"

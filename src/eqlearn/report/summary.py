@@ -1,13 +1,173 @@
-"""A run in words for a terminal: the equation, what it is worth, its constants, the front."""
+"""A run in words: what it came to, its constants with their intervals, the front."""
 
 from __future__ import annotations
 
 import math
+from html import escape
 
-from eqlearn.core.text import printable
-from eqlearn.report.constants_table import value_text
+from eqlearn.errors import listed
+from eqlearn.report.mathml import name_markup
 from eqlearn.report.record import RunRecord
-from eqlearn.report.verdict import checks, percent, unseen_errors, verdict
+from eqlearn.symbolic.parametric import Constant
+from eqlearn.symbolic.printing import printable
+
+WIDTH, HEIGHT = 130, 16
+
+
+def constants_table(record: RunRecord) -> str:
+    """One row for each fitted constant, in the order they are read in the formula."""
+    several = len(record.targets) > 1
+    rows = [
+        _row(constant, output, place, record.targets[output] if several else "")
+        for output, constants in enumerate(record.best.constants)
+        for place, constant in enumerate(constants)
+    ]
+    if not rows:
+        return '<p class="lead">The equation has no fitted constant: every number in it is exact.</p>'
+    heads = ["value", "standard error", "95 % interval"]
+    cells = "".join(f'<th scope="col" class="number">{h}</th>' for h in heads)
+    first = '<th scope="col">target</th>' if several else ""
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Constants"><table class="plain">'
+        f'<thead><tr>{first}<th scope="col"></th>{cells}<th></th></tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def value_text(value: float, error: float) -> str:
+    """A value with the decimals that its standard error lets mean something: to the error's second digit."""
+    if not 0 < error < math.inf:
+        return f"{value:.10g}"
+    decimals = 1 - math.floor(math.log10(error))
+    if 0 <= decimals <= 9 and abs(value) < 1e9:
+        return f"{value:.{decimals}f}"
+    digits = (math.floor(math.log10(abs(value))) if value else 0) + decimals + 1
+    return f"{value:.{min(max(digits, 2), 15)}g}"
+
+
+def _row(constant: Constant, output: int, place: int, target: str) -> str:
+    low, high = constant.interval()
+    known = math.isfinite(constant.standard_error)
+    value, start, end = (value_text(v, constant.standard_error) for v in (constant.value, low, high))
+    numbers = (
+        [value, f"{constant.standard_error:.2g}", f"{start} … {end}"]
+        if known
+        else [value, "undetermined", "–"]
+    )
+    cells = "".join(f'<td class="number">{escape(n)}</td>' for n in numbers)
+    first = f"<td><math>{name_markup(target)}</math></td>" if target else ""
+    name = f"<td><math><msub><mi>c</mi><mn>{place + 1}</mn></msub></math></td>"
+    drawing = _whisker(constant) if known else ""
+    return f'<tr data-row="{output}-{place}">{first}{name}{cells}<td class="interval">{drawing}</td></tr>'
+
+
+def _whisker(constant: Constant) -> str:
+    """The interval on a scale from zero to 1.25 times the value: whether a constant may be zero is seen."""
+    low, high = constant.interval()
+    ends = sorted((0.0, 1.25 * constant.value)) if constant.value else (-1.0, 1.0)
+    scale = (WIDTH - 8) / ((ends[1] - ends[0]) or 1.0)
+
+    def place(value: float) -> float:
+        return min(max(4 + (value - ends[0]) * scale, 0.0), float(WIDTH))
+
+    middle = HEIGHT / 2
+    zero, left, right, dot = (place(v) for v in (0.0, low, high, constant.value))
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true" class="whisker">'
+        f'<line class="zero" x1="{zero:.1f}" x2="{zero:.1f}" y1="1" y2="{HEIGHT - 1}"/>'
+        f'<line class="reach" x1="{left:.1f}" x2="{right:.1f}" y1="{middle}" y2="{middle}"/>'
+        f'<circle cx="{dot:.1f}" cy="{middle}" r="3.4"/></svg>'
+    )
+
+
+# Leaving less than this fraction of the spread, an equation is worth calling close.
+CLOSE = 0.01
+
+
+def grade(record: RunRecord) -> str:
+    """ "exact", "close" or "none"."""
+    if record.best.exact:
+        return "exact"
+    # Motion is simulated, so that errors add up.
+    bound = 2 * CLOSE if "form" in record.data else CLOSE
+    return "close" if record.best.training_error < bound else "none"
+
+
+def verdict(record: RunRecord) -> str:
+    """Whether an exact law was found and, if not, how much is left over."""
+    best, names = record.best, listed(record.targets)
+    if "form" in record.data:
+        return _verdict_on_motion(record)
+    if not any(e.expr.free_symbols for e in best.equations):
+        if best.exact:
+            return f"There is nothing to explain: {names} did not vary in the training rows."
+        if record.ended == "out of time":
+            return (
+                f"The time was too short to find an equation for {names} that is better than a constant; "
+                "give it more seconds."
+            )
+        return f"No law was found: no equation describes {names} better than a constant does."
+    if best.exact:
+        return f"An exact law was found: it gives {names} in the training rows to rounding error."
+    level = listed([f"±{short(n)}" for n in record.noise])
+    left = f"{percent(best.training_error)} of the spread of {names} unexplained (noise of {level})"
+    one = len(record.targets) == 1
+    if grade(record) == "close":
+        close = "this one comes close: it leaves" if one else "these come close: they leave"
+        return f"No exact law was found, but {close} {left}."
+    return f"No exact law was found: {'this equation leaves' if one else 'these equations leave'} {left}."
+
+
+def _verdict_on_motion(record: RunRecord) -> str:
+    """The same of equations of motion, which are judged by simulation."""
+    best = record.best
+    states = listed(record.inputs[: len(record.targets)])
+    over = f"simulated over {record.data.get('horizon')} steps at a time"
+    if best.exact:
+        return f"Exact equations of motion were found: {over}, they give {states} to rounding error."
+    if not math.isfinite(best.training_error):
+        return f"No equations of motion were found: {over}, these diverge."
+    left = f"{percent(best.training_error)} of the spread of {states}"
+    level = listed([f"±{short(n)}" for n in record.noise])
+    close = "comes close" if grade(record) == "close" else "does not come close"
+    return f"No exact law was found; this one {close}: {over}, it leaves {left} (noise of {level})."
+
+
+def checks(record: RunRecord) -> str:
+    """What rows that the search did not see say about it; nothing if there were none."""
+    best, sentences = record.best, []
+    if not math.isnan(best.validation_error):
+        error = percent(best.validation_error)
+        sentences.append(f"On {best.held_out_rows} rows held out from the search the error is {error}.")
+    if not math.isnan(best.extrapolation_error):
+        sentences.append(f"Outside the training range it is {percent(best.extrapolation_error)}.")
+    return " ".join(sentences)
+
+
+def unseen_errors(record: RunRecord) -> dict[str, str]:
+    """The errors on rows that the search did not see, where the front has them: a heading, and the
+    candidate's field."""
+    fields = {"held out": "validation_error", "beyond": "extrapolation_error"}
+    return {h: f for h, f in fields.items() if not all(math.isnan(getattr(c, f)) for c in record.front)}
+
+
+def percent(fraction: float) -> str:
+    """A fraction of the spread in per cent, with as many digits as matter."""
+    if math.isnan(fraction):
+        return "-"
+    if math.isinf(fraction):
+        return "undefined"
+    value = float(f"{100 * fraction:.3g}")
+    if 0 < value < 1e-4:
+        return f"{value:.0e} %"
+    # Three digits from 10 % on, two below.
+    decimals = (1 if value < 10 else 2) - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:.{max(0, decimals)}f} %"
+
+
+def short(value: float) -> str:
+    """Three significant digits."""
+    return f"{value:.3g}"
 
 
 def equations_text(record: RunRecord, index: int | None = None) -> str:

@@ -12,9 +12,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from eqlearn.core.penalties import Penalty, find_penalty, sparsity
-from eqlearn.core.sparse import prune_, sparse_layers, weights_left
 from eqlearn.errors import Diverged, InvalidArgument, WrongType
+from eqlearn.nn.penalties import Penalty, find_penalty, sparsity
+from eqlearn.nn.sparse import prune_, sparse_layers, weights_left
 from eqlearn.training.members import Failure, Members
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
 from eqlearn.training.schedule import Phase, Schedule, check_schedule

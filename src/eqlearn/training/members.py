@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from eqlearn.core.sparse import SparseLinear
 from eqlearn.errors import InvalidArgument
+from eqlearn.nn.sparse import SparseLinear
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,16 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from eqlearn.core.columns import numbers_of
-from eqlearn.core.network import EQL, INITS, Init
-from eqlearn.core.penalties import L0, Penalty, SmoothHalf
-from eqlearn.core.primitives import PAPER, RELEASED, PrimitivesLike
-from eqlearn.core.sparse import SparseLinear, settle_
 from eqlearn.errors import Diverged, InvalidArgument, NotFinite, UnknownName
+from eqlearn.nn.eql import EQL, INITS, Init
+from eqlearn.nn.penalties import L0, Penalty, SmoothHalf
+from eqlearn.nn.primitives import PAPER, RELEASED, PrimitivesLike
+from eqlearn.nn.sparse import SparseLinear, settle_
 from eqlearn.training.loop import Record, train
 from eqlearn.training.members import Failure
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
 from eqlearn.training.schedule import Phase, Schedule
+from eqlearn.validation.table import numbers_of
 
 
 @dataclass(frozen=True)

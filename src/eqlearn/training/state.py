@@ -1,8 +1,9 @@
-"""Where a run stands, as named tensors and plain numbers that any safe format can hold."""
+"""Where a run stands, as named tensors and plain numbers; and randomness by seed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -83,3 +84,17 @@ def load_optimiser_(optimiser: Optimizer, tensors: Mapping[str, Tensor]) -> None
         alike = tensor.shape == like.shape
         state.setdefault(int(number), {})[slot] = torch.empty_like(like).copy_(tensor) if alike else tensor
     optimiser.load_state_dict({**optimiser.state_dict(), "state": state})
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seeds torch inside the block and gives the caller's random state back after it."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield
+
+
+def step_generator(seed: int, step: int | torch.Tensor) -> torch.Generator:
+    """The generator of one step, so that what a step draws does not depend on how it was reached."""
+    # torch's generator looks at 32 bits of a seed only; a prime keeps the steps of two seeds apart.
+    return torch.Generator().manual_seed((seed * 1_000_003 + int(step)) % 2**32)

@@ -1,1 +1,0 @@
-"""What can be computed and read: primitives, sparse layers, networks, penalties, equations, files."""

@@ -1,1 +1,0 @@
-"""Data sets that ship with the package, and tables from files."""

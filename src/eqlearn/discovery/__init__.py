@@ -1,1 +1,0 @@
-"""The search: small random networks, least squares, elimination, simplification, selection, the judge."""

@@ -1,0 +1,350 @@
+"""Discovery of dynamics: the equations of motion of a system all of whose states were observed."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from eqlearn.dynamics.derivatives import FEWEST_TIMES, noise_level, smooth
+from eqlearn.dynamics.selection import (
+    EXACT_MOTION,
+    Model,
+    best_together,
+    fitted_model,
+    snapped,
+    without_spare_terms,
+)
+from eqlearn.dynamics.shooting import Segments
+from eqlearn.dynamics.simulate import simulate
+from eqlearn.errors import InvalidArgument, UnknownName, counted
+from eqlearn.nn.primitives import PrimitivesLike
+from eqlearn.numerics.budget import Deadline
+from eqlearn.search.candidate import Candidate, pareto_front
+from eqlearn.search.search import Found, Progress, check_budget, discover
+from eqlearn.search.settings import SCIENCE, Settings
+from eqlearn.search.step import Journal
+from eqlearn.search.strategies import EXACT_FIRST
+from eqlearn.symbolic.equation import Equation
+from eqlearn.validation.trajectories import Recording, Trajectories
+
+FORMS = ("ode", "map")
+# Steps of the simulations that choose among equations, and of those that see through noise.
+SHORT, LONG = 10, 40
+# Pieces of motion for choosing, and for the last fit.
+FEW, MANY = 40, 120
+# A rate's table has about so many rows: neighbouring rates come from the same values and tell the same.
+ROWS = 300
+# Longer formulas that fit to the noise may still hide a shorter law.
+SHORT_LAW = 16
+# What is linear in products of states is found at once; rates are never exact, so no exact law is sought
+# before it.
+SEARCHES = {
+    "products": Settings(sketches=("banks",)),
+    "one": Settings(sketches=()),
+    "all": Settings(sketches=("banks", *(kind for kind in EXACT_FIRST if kind != "linear"))),
+}
+# The share of the time at which a search of each kind ends; the rest is for choosing and refitting.
+UNTIL = {"one": 0.45, "all": 0.75}
+# A simulation that misses by more than so many times the noise is not explained yet.
+ABOVE_NOISE = 1.15
+# Above this error, in units of the spread, there is noise, and constants gain from long pieces of motion.
+NOISY = 1e-4
+# Equations beyond so many nodes are not simulated: they follow the rates' errors, not the motion.
+LONGEST = 60
+
+
+@dataclass(frozen=True)
+class FoundMotion:
+    """What a search for dynamics led to: one equation per state, in `found.best.equations`.
+
+    `found` counts and lists as any search does; its candidates hold one equation for each of `targets`, and
+    their errors are of simulations over `horizon` steps from fitted starts, in units of the states' spread.
+    `noise` is what the simulations leave over of each state, in its own units. `rows` are the tables that
+    were searched: states, and their rates or next values. `latents` `(series, latents)` are the hidden
+    parameters of each series, where there are such, and `latent_errors` their standard errors.
+    """
+
+    found: Found
+    targets: tuple[str, ...]
+    noise: tuple[float, ...]
+    horizon: int
+    dt: float
+    form: str
+    rows: tuple[np.ndarray, np.ndarray] = field(repr=False)
+    latents: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
+    latent_errors: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
+
+    @property
+    def equations(self) -> tuple[Equation, ...]:
+        return self.found.best.equations
+
+    def simulate(self, start: Any, steps: int, latents: Any = ()) -> np.ndarray:
+        """The motion from a start `(states,)`, as `(steps + 1, states)`, with these hidden parameters; NaN
+        from where it diverges on."""
+        values = np.asarray(start, dtype=np.float64)
+        if values.shape != (len(self.targets),):
+            raise InvalidArgument(f"`start` must hold {len(self.targets)} states, got shape {values.shape}")
+        hidden = np.asarray(latents, dtype=np.float64).reshape(-1)
+        count = len(self.found.variables) - len(values)
+        if len(hidden) != count:
+            raise InvalidArgument(f"`latents` must hold {counted(count, 'number')}, got {len(hidden)}")
+        motion = simulate(self.equations, values[None], steps, self.dt, self.form, latents=hidden[None])
+        return np.asarray(motion[0])
+
+    def __str__(self) -> str:
+        return "\n".join(f"{t} = {e}" for t, e in zip(self.targets, self.equations, strict=True))
+
+
+def target_names(names: Sequence[str], form: str) -> tuple[str, ...]:
+    """What the equations are of: `dx/dt`, or `x'`, the state one step later."""
+    return tuple(f"d{name}/dt" if form == "ode" else f"{name}'" for name in names)
+
+
+def discover_dynamics(
+    series: Any,
+    form: str = "ode",
+    *,
+    dt: float | None = None,
+    names: Iterable[str] | None = None,
+    primitives: PrimitivesLike = SCIENCE,
+    hidden_layers: int = 3,
+    penalty: str = "half",
+    seconds: float | None = None,
+    restarts: int | None = None,
+    seed: int = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    journal: Callable[[str], Journal] | None = None,
+) -> FoundMotion:
+    """Finds the equations of motion of `series`: an ODE `dy/dt = f(y)`, or a map `y' = f(y)`.
+
+    **Main arguments:** `series`, as `Recording.of` takes them, with `names` and the step of time `dt`, which
+    an ODE needs (its constants are in that unit) and a map does not; `seconds` and `restarts`, the budget of
+    all states together and of each state; `seed`.
+
+    **Other arguments:** as for `discover`; `journal` gives the journal of the search of that name.
+
+    Rates come from local polynomials as wide as the noise asks for. Each state is searched by itself, as
+    hard as needed: what is linear in products of states first, then networks of one layer, then all. The
+    equations are then chosen, rid of spare terms, refitted and snapped by simulating the motion itself.
+    """
+    check_budget(seconds, restarts)
+    recording = recorded(series, form, dt, names)
+    began = time.time()
+    end = math.inf if seconds is None else began + seconds
+    task = _Task(recording, form, began, progress, journal, {
+        "primitives": primitives, "penalty": penalty, "seed": seed, "n_jobs": n_jobs,
+        "variables": recording.names,
+    })  # fmt: skip
+    task.search("products", range(len(recording.names)), 1, end, restarts=1)
+    model = task.choose(end)
+    stages = {"one": 1, "all": hidden_layers} if hidden_layers > 1 else {"all": 1}
+    for name, layers in stages.items():
+        todo = task.unexplained(model)
+        if not todo or task.interrupted or time.time() > end:
+            break
+        task.search(name, todo, layers, end if seconds is None else began + UNTIL[name] * seconds, restarts)
+        model = task.choose(end, model)
+    return task.finish(model, end)
+
+
+def recorded(series: Any, form: str, dt: float | None, names: Iterable[str] | None) -> Recording:
+    """The recording of series whose equations are to be of this form: rates of change need a step of time."""
+    if form not in FORMS:
+        raise UnknownName(f"no `form` of dynamics named {form!r}; use 'ode' or 'map'")
+    if form == "ode" and dt is None and not isinstance(series, Trajectories):
+        raise InvalidArgument(
+            "`dt`, the step of time, is not given, and rates of change need it; give it (1.0 if rows are one "
+            "unit of time apart), or use `form` 'map'"
+        )
+    recording = Recording.of(series, dt, names)
+    _check_long_enough(recording, form)
+    return recording
+
+
+def _check_long_enough(recording: Recording, form: str) -> None:
+    fewest = FEWEST_TIMES if form == "ode" else 2
+    short = [i for i, one in enumerate(recording.series) if len(one) < fewest]
+    if short:
+        raise InvalidArgument(
+            f"series {short[0]} has {len(recording.series[short[0]])} times, too few to tell a rate of "
+            f"change; leave out series of fewer than {fewest}, or use `form` 'map'"
+        )
+
+
+class _Task:
+    """A search for dynamics under way: its tables, what was found for each state, the best model."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        form: str,
+        began: float,
+        progress: Callable[[Progress], None] | None,
+        journal: Callable[[str], Journal] | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.recording, self.form, self.began = recording, form, began
+        self.progress, self.journal, self.options = progress, journal, options
+        self.X, self.y = tables(recording, form)
+        self.noise = np.zeros(len(recording.names))
+        if form == "ode":
+            self.noise = noise_level(recording.long) / recording.spread
+        self.segments = Segments.of(recording, form, SHORT, FEW)
+        self.found: list[dict[str, Found]] = [{} for _ in recording.names]
+        self.stopped = False
+
+    @property
+    def interrupted(self) -> bool:
+        ended = [found.ended for each in self.found for found in each.values()]
+        return self.stopped or "interrupted" in ended
+
+    def search(self, name: str, states: Sequence[int], layers: int, end: float, restarts: int | None) -> None:
+        """Searches each of these states by itself; the time until `end` is shared evenly."""
+        for place, k in enumerate(states):
+            share = (end - time.time()) / (len(states) - place)
+            if self.interrupted or share <= 0:
+                if self.found[k]:
+                    continue
+                restarts, share = 1, math.inf  # the least there is: every state must have an equation
+            journal = None if self.journal is None else self.journal(f"{k}-{name}")
+            self.found[k][name] = discover(
+                self.X, self.y[:, k], hidden_layers=layers, restarts=restarts, settings=SEARCHES[name],
+                seconds=None if math.isinf(share) else max(share, 0.1),
+                progress=self._report(k, name), journal=journal, **self.options,
+            )  # fmt: skip
+
+    def _report(self, state: int, name: str) -> Callable[[Progress], None]:
+        def report(latest: Progress) -> None:
+            if self.progress is None:
+                return
+            every = [(k, n, f) for k, each in enumerate(self.found) for n, f in each.items()]
+            others = [f for k, n, f in every if (k, n) != (state, name)]
+            best = [_best(each) for each in self.found]
+            mine = best[state]
+            if mine is None or latest.best.description_length < mine.description_length:
+                best[state] = latest.best
+            there = [b for b in best if b is not None]
+            joint = Candidate(
+                equations=tuple(e for b in there for e in b.equations),
+                training_error=math.sqrt(sum(b.training_error**2 for b in there) / len(there)),
+                description_length=sum(b.description_length for b in there),
+                exact=all(b.exact for b in there),
+            )  # fmt: skip
+            rounds, restarts = sum(f.rounds for f in others), sum(f.restarts for f in others)
+            spent = time.time() - self.began
+            self.progress(Progress(rounds + latest.round, restarts + latest.restarts, spent, joint))
+
+        return report
+
+    def choose(self, end: float, before: Model | None = None) -> Model:
+        """The best equations together, of all that were found so far."""
+        best = [_best(each) for each in self.found]
+        first = [b.equations[0] for b in best if b is not None] if before is None else before.equations
+        stop = Deadline(0.0 if self.interrupted else end)
+        try:
+            model = best_together([_front(each) for each in self.found], first, self.segments, stop)
+        except KeyboardInterrupt:
+            self.stopped = True
+            model = fitted_model(first, self.segments) if before is None else before
+        if self.progress is not None:
+            every = [f for each in self.found for f in each.values()]
+            rounds, restarts = sum(f.rounds for f in every), sum(f.restarts for f in every)
+            self.progress(Progress(rounds, restarts, time.time() - self.began, model.candidate()))
+        return model
+
+    def unexplained(self, model: Model) -> list[int]:
+        """The states whose simulation misses more than the noise, or whose equation is long."""
+        if not model.fit.finite:
+            return list(range(len(self.recording.names)))
+        enough = np.maximum(ABOVE_NOISE * self.noise, EXACT_MOTION)
+        return [
+            k
+            for k, equation in enumerate(model.equations)
+            if model.fit.errors[k] > enough[k] or equation.complexity > SHORT_LAW
+        ]
+
+    def finish(self, model: Model, end: float) -> FoundMotion:
+        """Refits on long pieces where there is noise, snaps, and lists the front."""
+        noisy = model.fit.finite and model.error > NOISY
+        segments = Segments.of(self.recording, self.form, LONG if noisy else SHORT, MANY)
+        try:
+            final = fitted_model(model.equations, segments)
+            if final.fit.finite:
+                model = snapped(without_spare_terms(final, Deadline(0.0 if self.interrupted else end)))
+        except KeyboardInterrupt:
+            self.stopped = True
+        best = model.candidate()
+        front = self._joint_front(best, model, Deadline(0.0 if self.interrupted else end))
+        every = [found for each in self.found for found in each.values()]
+        failures: Counter[str] = Counter()
+        for found in every:
+            failures.update(found.failures)
+        found = Found(
+            best=best, front=front,
+            restarts=sum(f.restarts for f in every), rounds=sum(f.rounds for f in every),
+            exact_restarts=sum(f.exact_restarts for f in every), failures=dict(failures),
+            seconds=time.time() - self.began, ended=self._ended(best, end), variables=self.recording.names,
+            inputs=self.recording.names,
+        )  # fmt: skip
+        return FoundMotion(
+            found, target_names(self.recording.names, self.form),
+            tuple(float(n) for n in model.fit.errors * self.recording.spread),
+            model.segments.values.shape[1] - 1, self.recording.dt, self.form, (self.X, self.y),
+        )  # fmt: skip
+
+    def _ended(self, best: Candidate, end: float) -> str:
+        if self.interrupted:
+            return "interrupted"
+        if best.exact:
+            return "exact"
+        return "out of time" if time.time() > end - 1 else "no further gain"
+
+    def _joint_front(self, best: Candidate, model: Model, stop: Callable[[], bool]) -> tuple[Candidate, ...]:
+        """The chosen equations, and what each bound on a state's formula would have given."""
+        fronts = [_front(each) for each in self.found]
+        bounds = sorted({e.complexity for front in fronts for e in front})
+        seen, candidates = set(), [best]
+        for bound in bounds[:8]:
+            if stop():
+                break
+            chosen = tuple(_largest_within(front, bound) for front in fronts)
+            if chosen in seen or sum(e.complexity for e in chosen) >= best.complexity:
+                continue
+            seen.add(chosen)
+            candidates.append(fitted_model(chosen, model.segments).candidate())
+        return (*(c for c in pareto_front(candidates) if c.training_error > best.training_error), best)
+
+
+def _largest_within(front: Sequence[Equation], bound: int) -> Equation:
+    return max((e for e in front if e.complexity <= bound), key=lambda e: e.complexity, default=front[0])
+
+
+def _best(searches: dict[str, Found]) -> Candidate | None:
+    every = [c for found in searches.values() for c in found.front]
+    return min(every, key=lambda c: c.description_length, default=None)
+
+
+def _front(searches: dict[str, Found]) -> list[Equation]:
+    """All equations that a state's searches found, simplest first."""
+    front = pareto_front([c for found in searches.values() for c in found.front])
+    return [c.equations[0] for c in front if c.complexity <= LONGEST] or [front[0].equations[0]]
+
+
+def tables(recording: Recording, form: str) -> tuple[np.ndarray, np.ndarray]:
+    """States and their rates of change, smoothed; or states and what follows them, as they are."""
+    if form == "map":
+        return (
+            np.concatenate([one[:-1] for one in recording.series]),
+            np.concatenate([one[1:] for one in recording.series]),
+        )
+    states, rates = smooth(recording.long, recording.dt)
+    X, y = np.concatenate(states), np.concatenate(rates)
+    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), ROWS)).round().astype(int))
+    return X[rows], y[rows]

@@ -1,0 +1,235 @@
+"""Hidden parameters of a system: constants of its equations of motion that differ from series to series."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from eqlearn.dynamics.discover import LONG, SHORT, FoundMotion, discover_dynamics, recorded, tables
+from eqlearn.dynamics.selection import EXACT_MOTION
+from eqlearn.dynamics.shooting import TOLERANCE, Segments, ShootingFit, VectorField, shoot
+from eqlearn.dynamics.simulate import enough_substeps
+from eqlearn.errors import InvalidArgument, counted
+from eqlearn.search.candidate import Candidate
+from eqlearn.search.search import check_budget
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import fill_constants, fitted, real_symbol
+from eqlearn.symbolic.parametric import Constant
+from eqlearn.symbolic.snap import simple_number, snap_constant
+from eqlearn.validation.trajectories import Recording, latent_names
+
+# Fewer series can't tell what differs between them from what does not.
+FEWEST_SERIES = 5
+# The share of the time for the series that moves most; the others only need their parameters.
+LEADING = 0.8
+# A constant differs if it varies by more than so many standard errors, and so much of its size.
+SURE, FAINT = 4.0, 1e-4
+PIECES = 20
+
+
+def discover_hidden(
+    series: Any,
+    form: str = "ode",
+    *,
+    latents: int = 1,
+    dt: float | None = None,
+    names: Iterable[str] | None = None,
+    seconds: float | None = None,
+    **options: Any,
+) -> FoundMotion:
+    """Finds equations of motion in which up to `latents` parameters z are different in each series.
+
+    The law is found in the series that moves most, then every constant is fitted to every series by itself.
+    The constants that differ *are* the parameters, in their own units and with the sign that makes them
+    positive, so that no gauge is left open. Other arguments are those of `discover_dynamics`;
+    `FoundMotion.latents` holds every series' parameters, `FoundMotion.latent_errors` their standard errors.
+    """
+    check_budget(seconds, None)
+    recording = recorded(series, form, dt, names)
+    if latents < 1 or len(recording.series) < FEWEST_SERIES:
+        raise InvalidArgument(
+            f"{counted(latents, 'hidden parameter')} in {len(recording.series)} series: give at least "
+            f"{FEWEST_SERIES} series, each with a parameter of its own, or no `latents`"
+        )
+    taken = {"z", *(f"z{i + 1}" for i in range(latents))} & set(recording.names)
+    if taken:
+        raise InvalidArgument(f"a state is named {min(taken)}, as hidden parameters are; rename it")
+    began = time.time()
+    size = [
+        float(((one - one.mean(axis=0)) / recording.spread).std(axis=0).sum()) for one in recording.series
+    ]
+    leader = recording.series[int(np.argmax(size))]
+    first = discover_dynamics(
+        [leader], form, dt=recording.dt, names=recording.names,
+        seconds=None if seconds is None else LEADING * seconds, **options,
+    )  # fmt: skip
+    steps = LONG if first.horizon > SHORT else SHORT
+    law = _Law.of(first.equations, recording, form, steps, first.found.best.training_error)
+    chosen = law.hidden(latents)
+    law = law.with_latents(chosen)
+    return _found(law, first, recording, time.time() - began)
+
+
+@dataclass(frozen=True, eq=False)
+class _Law:
+    """Equations with a constant before every term, and those constants in every series, with errors.
+
+    `varying` are the places of the constants that became parameters, `signs` how these are counted, and
+    `known` the standard errors of the constants that are the same everywhere.
+    """
+
+    equations: tuple[Equation, ...]
+    recording: Recording
+    form: str
+    steps: int
+    noise: float
+    fits: tuple[ShootingFit, ...] = ()
+    varying: tuple[int, ...] = ()
+    signs: tuple[int, ...] = ()
+    known: tuple[float, ...] = ()
+
+    @staticmethod
+    def of(equations: Sequence[Equation], recording: Recording, form: str, steps: int, noise: float) -> _Law:
+        freed = tuple(Equation(_with_constants(e.expr), e.variables) for e in equations)
+        law = _Law(freed, recording, form, steps, noise)
+        return replace(law, fits=_fits(law))
+
+    @property
+    def values(self) -> np.ndarray:
+        """Every series' constants, `(series, constants)`."""
+        return np.stack([fit.values for fit in self.fits])
+
+    @property
+    def errors(self) -> np.ndarray:
+        return np.stack([np.maximum(s.standard_errors, 1e-12 * np.abs(s.values)) for s in self.fits])
+
+    def hidden(self, latents: int) -> list[int]:
+        """The places of the constants that differ between series, the surest first."""
+        spread = self.values.std(axis=0)
+        # By its own error each: a series that hardly moves may be far off and say nothing.
+        common = np.array([self._mean(i) for i in range(self.values.shape[1])])
+        sure = np.sqrt((((self.values - common) / self.errors) ** 2).mean(axis=0))
+        size = np.abs(self.values).mean(axis=0)
+        places = [int(i) for i in np.argsort(-sure) if sure[i] > SURE and spread[i] > FAINT * size[i]]
+        if not places:
+            raise InvalidArgument(
+                "no constant of the equations of motion differs between the series; search without `latents`"
+            )
+        if len(places) > latents:
+            raise InvalidArgument(
+                f"{len(places)} constants of the equations of motion differ between the series, more than "
+                f"`latents`, {latents}; allow as many"
+            )
+        return places
+
+    def with_latents(self, places: Sequence[int]) -> _Law:
+        """The constants that are the same everywhere set to their common value, the simplest within its
+        error, and the parameters fitted again."""
+        shared = [i for i in range(self.values.shape[1]) if i not in places]
+        fixed = np.zeros(self.values.shape[1], dtype=bool)
+        fixed[shared] = True
+        common = np.array([self._common(i) if fixed[i] else math.nan for i in range(len(fixed))])
+        fits = _fits(self, fixed, common)
+        signs = tuple(1 if np.median(self.values[:, p]) >= 0 else -1 for p in places)
+        known = tuple(self.common_errors.tolist())
+        return replace(self, fits=fits, varying=tuple(places), signs=signs, known=known)
+
+    @property
+    def common_errors(self) -> np.ndarray:
+        """Standard errors of the constants, if they are the same in all series."""
+        return np.asarray(1 / np.sqrt((1 / self.errors**2).sum(axis=0)))
+
+    def _mean(self, place: int) -> float:
+        weights = 1 / self.errors[:, place] ** 2
+        return float(weights @ self.values[:, place] / weights.sum())
+
+    def _common(self, place: int) -> float:
+        value = self._mean(place)
+        simple = simple_number(value, float(self.common_errors[place]))
+        return value if simple is None else float(simple)
+
+
+def _with_constants(expr: sp.Expr) -> sp.Expr:
+    """The formula multiplied out, with a number to be fitted before each term."""
+    terms = []
+    for term in sp.Add.make_args(sp.expand(expr)):
+        number, rest = term.as_independent(*term.free_symbols, as_Add=False)
+        terms.append(
+            sp.Mul(fitted(float(number)), rest, evaluate=False) if rest != 1 else fitted(float(number))
+        )
+    return sp.Add(*terms)
+
+
+def _fits(
+    law: _Law, fixed: np.ndarray | None = None, common: np.ndarray | None = None
+) -> tuple[ShootingFit, ...]:
+    """Each series' own fit, from where its last one ended; the `fixed` constants have the `common` values."""
+    vector_field, recording, fits = VectorField(law.equations), law.recording, []
+    for i, one in enumerate(recording.series):
+        alone = Recording((one,), recording.dt, recording.names)
+        pieces = Segments.of(alone, law.form, law.steps, PIECES, recording.spread)
+        constants = (law.fits[i].values if law.fits else vector_field.start).copy()
+        if fixed is not None and common is not None:
+            constants[fixed] = common[fixed]
+        equations = vector_field.equations([float(c) for c in constants])
+        substeps = enough_substeps(equations, pieces, max(law.noise, 1e-5))
+        fit = shoot(vector_field, pieces, constants, fixed=fixed, substeps=substeps, iterations=25)
+        if not fit.finite:
+            raise InvalidArgument(
+                f"the equations of motion that were found diverge in series {i}; leave it out, or search "
+                "longer"
+            )
+        fits.append(fit)
+    return tuple(fits)
+
+
+def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) -> FoundMotion:
+    """The equations with the parameters as variables, measured on all series."""
+    vector_field = VectorField(law.equations)
+    wanted = law.varying
+    parameters = law.values[:, list(wanted)] * np.array(law.signs)
+    names = latent_names(len(wanted))
+    variables = (*recording.names, *names)
+    common = np.median(law.values, axis=0)
+    numbers: list[Any] = [fitted(float(c)) for c in common]
+    for i, c in enumerate(common):
+        simple = snap_constant(float(c), 1e-9 * abs(float(c)) + 1e-12)
+        numbers[i] = numbers[i] if simple is None else simple
+    for place, sign, name in zip(wanted, law.signs, names, strict=True):
+        numbers[place] = sign * real_symbol(name)
+    equations = tuple(
+        Equation(fill_constants(f.equation.expr, f.holders, numbers[place]), variables).simplified()
+        for f, place in zip(vector_field.formulas, vector_field.places, strict=True)
+    )
+    errors = np.sqrt(np.mean([fit.errors**2 for fit in law.fits], axis=0))
+    error = float(np.sqrt((errors**2).mean()))
+    best = Candidate(
+        equations=equations, training_error=error, exact=error < EXACT_MOTION,
+        description_length=float(np.log(np.maximum(errors, TOLERANCE)).sum()) * recording.times,
+        constants=tuple(tuple(_known(c, common, law.known) for c in e.constants) for e in equations),
+    )  # fmt: skip
+    X, y = [], []
+    for one, z in zip(recording.series, parameters, strict=True):
+        states, targets = tables(Recording((one,), recording.dt, recording.names), law.form)
+        X.append(np.concatenate([states, np.tile(z, (len(states), 1))], axis=1))
+        y.append(targets)
+    found = replace(
+        first.found, best=best, front=(best,), variables=variables, inputs=variables, seconds=seconds
+    )
+    return replace(
+        first, found=found, noise=tuple(float(n) for n in errors * recording.spread), latents=parameters,
+        latent_errors=np.stack([fit.standard_errors[list(wanted)] for fit in law.fits]),
+        rows=(np.concatenate(X), np.concatenate(y)),
+    )  # fmt: skip
+
+
+def _known(value: float, common: np.ndarray, errors: Sequence[float]) -> Constant:
+    """A constant of a finished formula with the error of the fitted constant it is, up to its sign."""
+    same = [e for c, e in zip(common, errors, strict=True) if math.isclose(abs(c), abs(value))]
+    return Constant(value, same[0] if same else math.nan)

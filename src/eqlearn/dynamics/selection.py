@@ -1,0 +1,182 @@
+"""The choice among equations of motion: how shortly they describe the motion itself, not its rates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import sympy as sp
+
+from eqlearn.dynamics.shooting import TOLERANCE, Segments, ShootingFit, VectorField, shoot
+from eqlearn.dynamics.simulate import enough_substeps
+from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import description_length
+from eqlearn.search.candidate import Candidate, formula_costs
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.parametric import Constant
+from eqlearn.symbolic.snap import snap_in_turn
+
+# Sweeps over all states in which each tries its alternatives.
+SWEEPS = 3
+# Simulations that reach the observed values so closely are right to rounding and the integrator's error.
+EXACT_MOTION = 10 * TOLERANCE
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Equations of motion as they were fitted to segments of motion."""
+
+    vector_field: VectorField
+    fit: ShootingFit
+    segments: Segments
+
+    @cached_property
+    def equations(self) -> tuple[Equation, ...]:
+        """The equations with the fitted constants."""
+        return self.vector_field.equations([float(c) for c in self.fit.values])
+
+    @property
+    def error(self) -> float:
+        """Root mean square of what the simulations leave over, relative to the spread of the states."""
+        return float(np.sqrt((self.fit.errors**2).mean()))
+
+    def length(self, weight: float) -> float:
+        """Nats to tell the motion given the equations, and the equations; residuals count with `weight`."""
+        if not self.fit.finite:
+            return math.inf
+        rows = self.segments.rows
+        told = sum(weight * rows * math.log(max(float(e), TOLERANCE)) for e in self.fit.errors)
+        return told + description_length(0, 1.0, *formula_costs(self.equations, self.constants, rows))
+
+    @property
+    def weight(self) -> float:
+        """How much a residual tells that the one before it did not: little where the misfit is systematic,
+        but each piece of motion tells as much as one residual. Rounding adds up along a motion and is no
+        misfit."""
+        if self.error < EXACT_MOTION:
+            return 1.0
+        correlation = min(max(self.fit.correlation, 0.0), 1.0)
+        pieces = len(self.segments.values)
+        return max((1 - correlation) / (1 + correlation), pieces / max(self.segments.rows, pieces))
+
+    @property
+    def constants(self) -> tuple[tuple[Constant, ...], ...]:
+        pairs = zip(self.fit.values, self.fit.standard_errors, strict=True)
+        every = [Constant(float(v), float(e)) for v, e in pairs]
+        return tuple(tuple(every[place]) for place in self.vector_field.places)
+
+    def candidate(self) -> Candidate:
+        """The equations as a candidate, their constants filled in."""
+        return Candidate(
+            equations=self.equations, training_error=self.error, description_length=self.length(self.weight),
+            exact=self.error < EXACT_MOTION, constants=self.constants,
+        )  # fmt: skip
+
+    def beats(self, other: Model) -> bool:
+        """Whether this is the shorter description; the more accurate one says how much residuals count."""
+        weight = min(self, other, key=lambda model: model.error).weight
+        return self.length(weight) < other.length(weight)
+
+
+def fitted_model(
+    equations: Sequence[Equation], segments: Segments, *, before: Model | None = None, iterations: int = 8
+) -> Model:
+    """Equations with their constants fitted through the motion; `before` lends its pieces' starts."""
+    vector_field = VectorField(equations)
+    same = before is not None and before.fit.starts.shape == segments.values[:, 0].shape
+    starts = before.fit.starts if before is not None and same else None
+    # Coarse steps show what is far off; what comes close is integrated as finely as it deserves.
+    substeps = enough_substeps(equations, segments, 1.0)
+    fit = shoot(vector_field, segments, starts=starts, substeps=substeps, iterations=iterations)
+    while fit.finite:
+        model = Model(vector_field, fit, segments)
+        finer = enough_substeps(model.equations, segments, float(fit.errors.min()))
+        if finer <= substeps:
+            break
+        substeps = finer
+        fit = shoot(
+            vector_field, segments, fit.values, starts=fit.starts, substeps=substeps, iterations=iterations
+        )
+    return Model(vector_field, fit, segments)
+
+
+def best_together(
+    fronts: Sequence[Sequence[Equation]],
+    first: Sequence[Equation],
+    segments: Segments,
+    stop: Callable[[], bool] = never,
+) -> Model:
+    """The best of the states' fronts together, beginning with the `first`, without terms it does not need.
+
+    From `stop` on no more alternatives are tried, and no more terms left out.
+    """
+    model = fitted_model(first, segments)
+    for _ in range(SWEEPS):
+        before = model
+        for k, front in enumerate(fronts):
+            for equation in front:
+                if not stop() and _may_gain(model, k, equation):
+                    model = _better(model, k, equation)
+        if model is before:
+            break
+    return without_spare_terms(model, stop)
+
+
+def _may_gain(model: Model, state: int, equation: Equation) -> bool:
+    """Whether another equation of a state is one, and not longer where all simulations are exact already."""
+    mine = model.equations[state]
+    exact = bool((model.fit.errors <= TOLERANCE).all())
+    return _skeleton(equation) != _skeleton(mine) and not (exact and equation.complexity >= mine.complexity)
+
+
+def _skeleton(equation: Equation) -> Equation:
+    return equation.with_constants([0.5] * len(equation.constants))
+
+
+def _better(model: Model, state: int, equation: Equation) -> Model:
+    equations = list(model.equations)
+    equations[state] = equation
+    trial = fitted_model(equations, model.segments, before=model if model.fit.finite else None)
+    return trial if trial.beats(model) else model
+
+
+def without_spare_terms(model: Model, stop: Callable[[], bool] = never) -> Model:
+    """The model without the terms whose removal makes the description shorter, the least of them first."""
+    while True:
+        shorter = [(k, e) for k, whole in enumerate(model.equations) for e in _without_one_term(whole)]
+        trials = [_better(model, k, equation) for k, equation in shorter if not stop()]
+        trials = [trial for trial in trials if trial is not model]
+        if not trials:
+            return model
+        model = min(trials, key=lambda trial: trial.length(trial.weight))
+
+
+def _without_one_term(equation: Equation) -> list[Equation]:
+    whole = sp.expand(equation.expr)
+    terms = sp.Add.make_args(whole)
+    if not 1 < len(terms) <= 12:
+        return []
+    return [Equation(whole - term, equation.variables).simplified() for term in terms]
+
+
+def snapped(model: Model) -> Model:
+    """The model with constants moved to simple numbers near them, as long as the description gets no
+    longer."""
+    vector_field, segments = model.vector_field, model.segments
+    substeps = enough_substeps(model.equations, segments, float(model.fit.errors.min()))
+
+    def refit(fit: ShootingFit, start: np.ndarray, fixed: np.ndarray) -> ShootingFit:
+        return shoot(
+            vector_field, segments, start, fixed=fixed, starts=fit.starts, substeps=substeps, iterations=6
+        )
+
+    def rise(before: ShootingFit, after: ShootingFit) -> float:
+        ratios = np.maximum(after.errors, TOLERANCE) / np.maximum(before.errors, TOLERANCE)
+        return model.weight * segments.rows * float(np.log(ratios).sum())
+
+    numbers, fit = snap_in_turn(model.fit, segments.rows, refit, rise)
+    final = [equation.simplified() for equation in vector_field.equations(numbers)]
+    return fitted_model(final, segments, before=Model(vector_field, fit, segments))

@@ -1,0 +1,175 @@
+"""A table of measurements, ready for the search: columns chosen, values checked, memory bounded."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from eqlearn.errors import InvalidArgument, NotFinite, counted
+from eqlearn.io.formats import STANDARD_INPUT, open_source, stem_of
+from eqlearn.io.source import Source
+
+# With fewer rows, every formula with as many constants is an exact law.
+FEWEST_ROWS = 5
+# What a search is given at most; of a larger file, rows drawn at random.
+MOST_ROWS, MOST_CELLS = 1_000_000, 16_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Inputs `(rows, in)` and targets `(rows, out)` with their names, from `name`.
+
+    `rows_read` counts the file's rows and `rows_dropped` those left out for missing values; the arrays hold
+    fewer where the file is larger than a search needs. `reread()` gives all rows again, in blocks with the
+    targets last, missing values and all; none for what can't be read twice.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    inputs: tuple[str, ...]
+    targets: tuple[str, ...]
+    name: str
+    rows_read: int
+    rows_dropped: int = 0
+    reread: Callable[[], Iterator[np.ndarray]] | None = None
+
+    @property
+    def stem(self) -> str:
+        """The file's name without folder and ending, for naming what is made from it."""
+        return stem_of(self.name)
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for the same columns and values, whatever the file's format."""
+        digest = hashlib.sha256(repr((self.inputs, self.targets, self.X.shape, self.y.shape)).encode())
+        for values in (self.X, self.y):
+            digest.update(np.ascontiguousarray(values).tobytes())
+        return digest.hexdigest()
+
+
+def read_measurements(
+    path: str | Path,
+    target: Sequence[str],
+    *,
+    inputs: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    drop_missing: bool = False,
+    seed: int = 0,
+    fewest_rows: int = FEWEST_ROWS,
+    most_rows: int = MOST_ROWS,
+) -> Measurements:
+    """Reads a file for `eqlearn fit` in blocks, so that memory stays bounded however large it is.
+
+    Inputs are all columns but the targets and the ignored ones, unless named. Of a file larger than
+    `most_rows`, that many rows are drawn, each with equal chance, by `seed`; all of them are checked.
+    """
+    with open_source(path) as source:
+        targets, chosen = _choose(source, target, inputs, ignore)
+        columns = [*chosen, *targets]
+        sample = _Reservoir(min(most_rows, MOST_CELLS // len(columns)), len(columns), seed)
+        bad = np.zeros(len(columns), dtype=np.int64)
+        read = dropped = 0
+        for block in source.blocks(columns):
+            finite = np.isfinite(block)
+            bad += (~finite).sum(axis=0)
+            whole = finite.all(axis=1)
+            read, dropped = read + len(block), dropped + int((~whole).sum())
+            sample.add(block[whole])
+    if bad.any() and not drop_missing:
+        raise NotFinite(_missing(source.name, columns, bad, dropped))
+    if read - dropped < fewest_rows:
+        left = counted(read - dropped, "row") + (" without missing values" if dropped else "")
+        raise InvalidArgument(f"{source.name} has {left}; there must be at least {fewest_rows}")
+    values = sample.values()
+    X, y = values[:, : len(chosen)], values[:, len(chosen) :]
+    for i, name in enumerate(chosen):
+        for k, other in enumerate(targets):
+            # A few rows may agree by chance.
+            if len(X) >= FEWEST_ROWS and np.array_equal(X[:, i], y[:, k]):
+                raise InvalidArgument(
+                    f"column {name!r} equals the target {other!r} in every row; leave it out with `ignore`"
+                )
+    reread = None if source.name == STANDARD_INPUT else partial(read_blocks, path, columns)
+    return Measurements(X, y, chosen, targets, source.name, read, dropped, reread)
+
+
+def read_blocks(path: str | Path, columns: Sequence[str]) -> Iterator[np.ndarray]:
+    """The named columns of a file, block by block, as float64 `(rows, columns)`; missing values are NaN."""
+    with open_source(path) as source:
+        source.check(columns)
+        yield from source.blocks(columns)
+
+
+def _choose(
+    source: Source, target: Sequence[str], inputs: Sequence[str], ignore: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The targets and the inputs, all of them there and none of them both."""
+    listed = source.named_columns
+    if not target:
+        raise InvalidArgument(f"name the column to explain with `target`; {source.name} has {listed}")
+    source.check([*target, *inputs, *ignore])
+    for name in (*inputs, *target):
+        if name in target and name in inputs:
+            raise InvalidArgument(f"column {name!r} is the target and can't be an input as well")
+        if name in ignore:
+            raise InvalidArgument(f"column {name!r} is both wanted and in `ignore`")
+    chosen = tuple(inputs) or tuple(c for c in source.columns if c not in target and c not in ignore)
+    if not chosen:
+        raise InvalidArgument(
+            f"{source.name} has no column left to explain {target[0]!r} with; it has {listed}"
+        )
+    for names, argument in ((chosen, "inputs"), (tuple(target), "target")):
+        if len(set(names)) < len(names):
+            raise InvalidArgument(f"`--{argument}` names a column twice: {', '.join(names)}")
+    return tuple(target), chosen
+
+
+def _missing(name: str, columns: Sequence[str], bad: np.ndarray, rows: int) -> str:
+    worst = sorted(((int(n), c) for c, n in zip(columns, bad, strict=True) if n), key=lambda p: (-p[0], p[1]))
+    counts = ", ".join(f"{c!r}: {n}" for n, c in worst[:5]) + (", ..." if len(worst) > 5 else "")
+    return (
+        f"{name} holds {counted(int(bad.sum()), 'missing or infinite value')} in {counted(rows, 'row')} "
+        f"({counts}); fill them, or leave those rows out with `drop_missing`"
+    )
+
+
+class _Reservoir:
+    """At most `most` of the rows that pass by, each with the same chance, in the order they came.
+
+    Every row draws a number and the smallest are kept, so the choice depends on the seed and the rows'
+    places alone, not on the blocks they came in.
+    """
+
+    def __init__(self, most: int, width: int, seed: int) -> None:
+        self.most = most
+        self.rng = np.random.default_rng([seed, 2])
+        self.rows = np.empty((0, width))
+        self.keys = np.empty(0)
+        self.waiting: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(self, block: np.ndarray) -> None:
+        keys = self.rng.random(len(block))
+        if len(self.keys) == self.most:
+            near = keys < self.keys.max(initial=0.0)
+            block, keys = block[near], keys[near]
+        self.waiting.append((block, keys))
+        if sum(len(k) for _, k in self.waiting) > self.most:
+            self._merge()
+
+    def _merge(self) -> None:
+        rows = np.concatenate([self.rows, *(b for b, _ in self.waiting)])
+        keys = np.concatenate([self.keys, *(k for _, k in self.waiting)])
+        self.waiting = []
+        if len(keys) > self.most:
+            kept = np.sort(np.argpartition(keys, self.most)[: self.most])
+            rows, keys = rows[kept], keys[kept]
+        self.rows, self.keys = rows, keys
+
+    def values(self) -> np.ndarray:
+        self._merge()
+        return self.rows

@@ -1,0 +1,1 @@
+"""Equations behind encoders and inside recurrent cells, trained with them."""

@@ -1,0 +1,154 @@
+"""From a trained cell to a short law, and an encoder that says what the law needs to hear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from eqlearn.latent.cells import rollout
+from eqlearn.latent.gauge import Gauge, canonical_gauge
+from eqlearn.latent.law import Law
+from eqlearn.latent.refine import Propagation, Refined, eliminate_terms, refine
+from eqlearn.latent.series import SeriesEncoder
+from eqlearn.numerics.budget import never
+from eqlearn.search.networks.fit import linear_fit
+from eqlearn.training.schedule import Phase
+from eqlearn.training.state import step_generator
+from eqlearn.validation.table import some_rows
+from eqlearn.validation.trajectories import Trajectories
+
+# A term of less than this share of the largest, in the same state's equation, is tried without.
+FAINT = 1e-2
+# Which terms there are is decided on so many series; their numbers are then fitted to all.
+SERIES = 250
+
+
+def finish(
+    law: Law,
+    z: Float[Tensor, "latents series"],
+    propagated: Trajectories,
+    *,
+    orders: int = 1,
+    stop: Callable[[], bool] = never,
+) -> Refined:
+    """The law with the fewest terms that the propagated series ask for, each to all its digits.
+
+    `z` is what the encoder says of each series; here it is only where the search for each series' own
+    latent starts. `orders` times, terms multiplied by a latent are offered too, and stay if the information
+    criterion improves. The result is in a canonical gauge (see `gauge`).
+    """
+    some = torch.as_tensor(some_rows(z.shape[1], SERIES))
+    problem = Propagation.of(propagated, some)
+    fit = eliminate_terms(refine(law, z[:, some], problem, stop=stop), problem, stop=stop)
+    fit = _tidied(fit, problem, stop)
+    for _ in range(orders if law.latents else 0):
+        wider = refine(fit.law.next_order(), fit.latent, problem, steps=30, stop=stop)
+        wider = _tidied(eliminate_terms(wider, problem, stop=stop), problem, stop)
+        if stop() or wider.score(problem.rows) >= fit.score(problem.rows):
+            break
+        fit = wider
+    if z.shape[1] <= SERIES:
+        return fit
+    return _canonical(refine(fit.law, _carried(z, fit.latent, some), Propagation.of(propagated), stop=stop))
+
+
+def _carried(z: Tensor, known: Tensor, some: Tensor) -> Tensor:
+    """Latents of all series in the gauge that is known of some, by the straight line that leads there."""
+    if not len(z):
+        return z
+    columns = torch.cat([z, torch.ones_like(z[:1])])
+    lines = torch.stack([linear_fit(columns[:, some], latent) for latent in known])
+    return lines @ columns
+
+
+def _tidied(fit: Refined, problem: Propagation, stop: Callable[[], bool]) -> Refined:
+    """The fit in its canonical gauge, without the faint terms that this gauge makes superfluous."""
+    fit = _canonical(fit)
+    bare = refine(fit.law.keeping(~_faint(fit, problem)), fit.latent, problem, stop=stop)
+    if bare.score(problem.rows) < fit.score(problem.rows):
+        fit = _canonical(eliminate_terms(bare, problem, stop=stop))
+    return fit
+
+
+def _faint(fit: Refined, problem: Propagation) -> Tensor:
+    """Which terms are small in the law, by the root mean square over the initial states."""
+    law, series = fit.law, problem.initial.shape[1]
+    columns = {name: row.numpy() for name, row in zip(law.states, problem.initial, strict=True)}
+    columns |= {name: row.numpy() for name, row in zip(law.latents, fit.latent, strict=True)}
+    symbols = list(columns.values())
+    values = [np.broadcast_to(program.evaluate(symbols), (series,)) for program in law.tapes]
+    sizes = torch.tensor([float(np.sqrt(np.mean(np.square(v)))) for v in values], dtype=torch.float64)
+    shares = law.coefficients.abs() * sizes
+    return shares < FAINT * shares.amax(dim=1, keepdim=True)
+
+
+def _canonical(fit: Refined) -> Refined:
+    """The fit with every latent in its canonical gauge, one after the other."""
+    law, latent = fit.law, fit.latent.clone()
+    for number, name in enumerate(law.latents):
+        gauge = canonical_gauge(
+            law.equations(), name, latent[number], states=law.states, dt=law.dt,
+            form="ode" if law.form == "ode" else "map",
+        )  # fmt: skip
+        gauges = [gauge if i == number else Gauge(1.0, 0.0) for i in range(len(law.latents))]
+        law = law.regauged(gauges)
+        latent[number] = gauge.parameter(latent[number])
+    return replace(fit, law=law, latent=latent)
+
+
+MOVED = 0.1  # of the way from one series' latents to another's
+
+
+@torch.no_grad()
+def simulated(
+    law: Law, latent: Float[Tensor, "latents series"], observed: Trajectories, count: int, seed: int
+) -> tuple[Float[Tensor, "some time states"], Float[Tensor, "some latents"]]:
+    """Up to `count` new series as long as the observed ones, and their latents, made by the law.
+
+    Each has the initial value of some observed series for each state, and the latents of another, moved a
+    little towards those of a third: further would thin out the ends of their range, where the encoder would
+    then be worst. What leaves the range of the observed series is left out.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    series = len(observed.states)
+
+    def some() -> Tensor:
+        return torch.randint(series, (count,), generator=generator)
+
+    initial = torch.stack([observed.states[some(), 0, i] for i in range(observed.states.shape[2])])
+    near = MOVED * torch.rand(count, generator=generator, dtype=torch.float64)
+    z = torch.lerp(latent[:, some()], latent[:, some()], near)
+    states = torch.cat([initial[None], rollout(law, initial, z, observed.steps)]).permute(2, 0, 1)
+    limit = 1.2 * observed.states.abs().amax(dim=(0, 1))
+    inside = (states.abs() <= limit).all(dim=2).all(dim=1)  # false for what is not finite, too
+    return states[inside], z.mT[inside]
+
+
+class DistilLoss(nn.Module):
+    """The mean square error of an encoder's latents; batches are drawn by `seed` and the step's number."""
+
+    step: Tensor
+    series: Tensor
+    latent: Tensor
+
+    def __init__(self, series: Tensor, latent: Tensor, *, batch: int, seed: int = 0) -> None:
+        super().__init__()
+        self.batch = batch
+        self.seed = seed
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("series", series.float(), persistent=False)
+        self.register_buffer("latent", latent.float(), persistent=False)
+
+    def forward(self, encoder: SeriesEncoder, phase: Phase) -> Float[Tensor, ""]:
+        generator = step_generator(self.seed, self.step)
+        self.step += 1
+        rows = torch.randint(len(self.series), (min(self.batch, len(self.series)),), generator=generator)
+        # The target has its units already: standardising each batch anew would blur them.
+        encoder.norm.eval()
+        z: Tensor = encoder(self.series[rows])
+        return (z - self.latent[rows]).square().mean()

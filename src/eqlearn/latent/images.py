@@ -1,0 +1,154 @@
+"""Encoders of images, and images a little turned, stretched and moved to train them on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from jaxtyping import Float, Shaped
+from torch import Tensor, nn
+
+from eqlearn.errors import InvalidArgument
+
+
+class ImageEncoder(nn.Module):
+    """The paper's encoder: convolutions with pooling, dense layers, a batch-normalised latent, halved.
+
+    Images come as bytes or floats, one channel; they are divided by `brightest` here, batch by batch, so that
+    data stay small in memory. Without `affine` the latent's mean is 0 and its standard deviation ½, really:
+    the scale that an equation expects, and one less that it has to share with the encoder.
+    """
+
+    def __init__(
+        self,
+        side: int = 28,
+        latents: int = 1,
+        *,
+        channels: Sequence[int] = (32, 64),
+        kernel: int = 5,
+        dense: Sequence[int] = (128, 16),
+        padding: Literal["valid", "same"] = "valid",
+        affine: bool = False,
+        brightest: float = 255.0,
+        momentum: float = 0.1,
+    ) -> None:
+        super().__init__()
+        parts: list[nn.Module] = []
+        size, inner = side, 1
+        for outer in channels:
+            # Pooling before rectifying gives the same values from a quarter of the work.
+            parts += [nn.Conv2d(inner, outer, kernel, padding=padding), nn.MaxPool2d(2), nn.ReLU()]
+            size, inner = (size if padding == "same" else size - kernel + 1) // 2, outer
+        if size < 1:
+            raise InvalidArgument(
+                f"`side` {side} is too small for {len(channels)} convolutions of `kernel` {kernel}, each "
+                "with a pool; use a smaller `kernel` or `padding='same'`"
+            )
+        parts.append(nn.Flatten())
+        width = inner * size * size
+        for outer in dense:
+            parts += [nn.Linear(width, outer), nn.ReLU()]
+            width = outer
+        # Channels last in memory: together with the order above, 1.8 times faster on a CPU.
+        self.features = nn.Sequential(*parts).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.readout = nn.Linear(width, latents)
+        self.normalise = nn.BatchNorm1d(latents, affine=affine, momentum=momentum)
+        self.brightest = brightest
+        self.held = False
+
+    def hold_normalisation_(self) -> None:
+        """Keeps the statistics of the normalisation as they are, in `train()` too.
+
+        Those of a batch of 100 digits are off by a third of a digit, which blurs every step's error.
+        """
+        self.held = True
+        self.normalise.eval()
+
+    def train(self, mode: bool = True) -> ImageEncoder:
+        super().train(mode)
+        if self.held:
+            self.normalise.eval()
+        return self
+
+    def forward(self, images: Shaped[Tensor, "rows height width"]) -> Float[Tensor, "rows latents"]:
+        scaled = images[:, None].to(self.readout.weight.dtype) / self.brightest
+        # Standard deviation ½, so that most latents lie in [-1, 1], the range an equation is made for.
+        latent: Tensor = self.normalise(self.readout(self.features(scaled))) / 2
+        return latent
+
+
+@torch.no_grad()
+def encode(
+    encoder: nn.Module, images: Shaped[Tensor, "rows height width"], batch: int = 1_000
+) -> Float[Tensor, "rows latents"]:
+    """The latents of all images, in `eval()`, a batch at a time; the encoder's mode is given back."""
+    training = encoder.training
+    encoder.eval()
+    try:
+        return torch.cat([encoder(piece) for piece in images.split(batch)])
+    finally:
+        encoder.train(training)
+
+
+@torch.no_grad()
+def take_statistics_(
+    encoder: nn.Module, images: Shaped[Tensor, "rows height width"], batch: int = 1_000
+) -> None:
+    """Takes the statistics of every batch normalisation from all images, each counted once.
+
+    While training, they follow the last few batches, seen by weights that were still moving; a latent that is
+    off by a hundredth shifts every prediction of the equation behind it.
+    """
+    training = encoder.training
+    layers = [m for m in encoder.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+    momenta = [layer.momentum for layer in layers]
+    encoder.eval()
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # torch's word for: the mean over all batches
+        layer.train()
+    try:
+        for piece in images.tensor_split(math.ceil(len(images) / batch)):
+            encoder(piece)
+    finally:
+        for layer, momentum in zip(layers, momenta, strict=True):
+            layer.momentum = momentum
+        encoder.train(training)
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """The most that an image is augmented: turned by `degrees` both ways, its axes stretched and slanted by a
+    share `stretch`, moved by `shift` pixels."""
+
+    degrees: float = 0.0
+    stretch: float = 0.0
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        if min(self.degrees, self.stretch, self.shift) < 0 or not self.stretch < 0.5:
+            raise InvalidArgument(
+                f"an augmentation's `degrees`, `stretch` (below 0.5) and `shift` must not be negative: {self}"
+            )
+
+    def __call__(
+        self, images: Shaped[Tensor, "rows height width"], generator: torch.Generator
+    ) -> Float[Tensor, "rows height width"]:
+        """Each image augmented by amounts of its own, drawn evenly; black comes in."""
+
+        def drawn(*shape: int) -> Tensor:
+            return 2 * torch.rand(len(images), *shape, generator=generator) - 1
+
+        angle = math.radians(self.degrees) * drawn()
+        turn = torch.stack([angle.cos(), -angle.sin(), angle.sin(), angle.cos()], dim=-1).view(-1, 2, 2)
+        linear = turn @ (torch.eye(2) + self.stretch * drawn(2, 2))
+        # The grid runs from -1 to 1 over the image.
+        sides = torch.tensor([images.shape[2], images.shape[1]])
+        moved = 2 * self.shift / sides * drawn(2)
+        plane = images[:, None].float()
+        amounts = torch.cat([linear, moved[:, :, None]], dim=2).to(plane.device)
+        grid = nn.functional.affine_grid(amounts, list(plane.shape), align_corners=False)
+        return nn.functional.grid_sample(plane, grid, align_corners=False)[:, 0]

@@ -1,0 +1,201 @@
+"""A law of motion read out of a cell: for each state, a sum of terms with coefficients to be refined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import sympy as sp
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from eqlearn.dynamics.integrate import Form, step_once
+from eqlearn.errors import InvalidArgument
+from eqlearn.latent.cells import EQLCell
+from eqlearn.latent.gauge import Gauge
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.export import TORCH
+from eqlearn.symbolic.expressions import fitted, real_symbol
+from eqlearn.symbolic.tape import Tape, lower
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """`coefficients @ basis(states, latents)`: next states (`form` "map") or rates of change.
+
+    `active` says which terms are in the law; the others are exactly zero. The numbers inside basis terms,
+    such as the 2 of `sin(2.0*u)`, are `inner`, in the order of the tapes.
+    """
+
+    states: tuple[str, ...]
+    latents: tuple[str, ...]
+    basis: tuple[Any, ...]
+    coefficients: Float[Tensor, "states terms"]
+    active: Bool[Tensor, "states terms"]
+    tapes: tuple[Tape, ...]
+    inner: Float[Tensor, " constants"]
+    form: Form = "residual"
+    stepper: str = "rk4"
+    dt: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        laws: Sequence[Any],
+        states: Sequence[str],
+        latents: Sequence[str],
+        *,
+        form: Form = "residual",
+        stepper: str = "rk4",
+        dt: float = 1.0,
+    ) -> Law:
+        """From one SymPy expression per state, multiplied out into terms."""
+        if len(laws) != len(states):
+            raise InvalidArgument(f"{len(laws)} `laws` for {len(states)} states; give one for each")
+        rows: list[dict[Any, float]] = []
+        for law in laws:
+            row: dict[Any, float] = {}
+            for term in sp.Add.make_args(sp.expand(law)):
+                number, rest = term.as_coeff_Mul()
+                row[rest] = row.get(rest, 0.0) + float(number)
+            rows.append({m: c for m, c in row.items() if c != 0})
+        basis = tuple(dict.fromkeys(m for row in rows for m in row))
+        symbols = [real_symbol(name) for name in (*states, *latents)]
+        tapes = tuple(lower(m, symbols) for m in basis)
+        inner = [float(c) for tape in tapes for c in tape.constants]
+        coefficients = torch.tensor([[row.get(m, 0.0) for m in basis] for row in rows], dtype=torch.float64)
+        return cls(
+            tuple(states), tuple(latents), basis, coefficients.reshape(len(rows), len(basis)),
+            torch.tensor([[m in row for m in basis] for row in rows]).reshape(len(rows), len(basis)),
+            tapes, torch.tensor(inner, dtype=torch.float64), form, stepper, dt,
+        )  # fmt: skip
+
+    @classmethod
+    def of_cell(cls, cell: EQLCell, states: Sequence[str], latents: Sequence[str]) -> Law:
+        """The law that a trained cell has come to, in the user's units."""
+        symbols = [real_symbol(name) for name in (*states, *latents)]
+        laws = list(deepcopy(cell).double().eval().law_symbolic(symbols))
+        shape = cell.shape
+        return cls.of(laws, states, latents, form=shape.form, stepper=shape.stepper, dt=cell.dt)
+
+    @cached_property
+    def exponents(self) -> Tensor | None:
+        """The powers of each variable in each term, where all terms are monomials: these run much faster."""
+        symbols = [real_symbol(name) for name in (*self.states, *self.latents)]
+        rows = []
+        for term in self.basis:
+            powers = term.as_powers_dict()
+            if not all(s in symbols and p.is_Integer and p > 0 for s, p in powers.items() if s != 1):
+                return None
+            rows.append([int(powers.get(s, 0)) for s in symbols])
+        return torch.tensor(rows)
+
+    @property
+    def terms(self) -> int:
+        """How many terms the law has, over all states."""
+        return int(self.active.sum())
+
+    def rate(
+        self,
+        y: Float[Tensor, "states rows"],
+        z: Float[Tensor, "latents rows"],
+        coefficients: Tensor | None = None,
+        inner: Tensor | None = None,
+    ) -> Float[Tensor, "states rows"]:
+        """What the law says at states and latents, with these numbers or its own."""
+        coefficients = self.coefficients if coefficients is None else coefficients
+        inner = self.inner if inner is None else inner
+        if self.exponents is not None:
+            return coefficients @ _monomials(torch.cat([y, z]), self.exponents)
+        columns = [*y.unbind(), *z.unbind()]
+        values, used = [], 0
+        for tape in self.tapes:
+            count = len(tape.constants)
+            value = tape.run(TORCH, columns, inner[used : used + count].unbind())
+            values.append(torch.as_tensor(value, dtype=y.dtype).expand(y.shape[1:]))
+            used += count
+        return coefficients @ torch.stack(values)
+
+    def step(
+        self, y: Tensor, z: Tensor, coefficients: Tensor | None = None, inner: Tensor | None = None
+    ) -> Any:
+        """The states one `dt` later."""
+        return step_once(
+            lambda at: self.rate(at, z, coefficients, inner), y,
+            form=self.form, stepper=self.stepper, dt=self.dt,
+        )  # fmt: skip
+
+    def __call__(
+        self, y: Float[Tensor, "states rows"], z: Float[Tensor, "latents rows"]
+    ) -> Float[Tensor, "states rows"]:
+        after: Tensor = self.step(y, z)
+        return after
+
+    def keeping(self, active: Bool[Tensor, "states terms"]) -> Law:
+        """The law with only these of its terms."""
+        kept = self.active & active
+        return replace(self, active=kept, coefficients=torch.where(kept, self.coefficients, 0.0))
+
+    def compact(self) -> Law:
+        """The same law without the basis terms that no state uses."""
+        return self._with(self._laws())
+
+    def regauged(self, gauges: Sequence[Gauge]) -> Law:
+        """The same law with each latent replaced by the parameter of its gauge, under the latent's name."""
+        symbols = [real_symbol(name) for name in self.latents]
+        back = {z: gauge.latent(z) for z, gauge in zip(symbols, gauges, strict=True)}
+        return self._with([law.subs(back, simultaneous=True) for law in self._laws()])
+
+    def next_order(self, start: float = 1e-9) -> Law:
+        """The law with its terms also multiplied by each latent: the next order of an expansion in them.
+
+        New terms start all but absent, for a fit to raise or leave.
+        """
+        laws = []
+        for row, kept in zip(self.coefficients.tolist(), self.active.tolist(), strict=True):
+            mine = {m: c for c, m, on in zip(row, self.basis, kept, strict=True) if on}
+            wider = [m * real_symbol(z) for m in mine for z in self.latents]
+            new = {m: start for m in wider if m not in mine}
+            laws.append(sp.Add(*(fitted(c) * m for m, c in (mine | new).items())))
+        return self._with(laws)
+
+    def equations(self) -> tuple[Equation, ...]:
+        """The next state of each variable for a map or residual; its rate of change for an ODE."""
+        laws = self._laws()
+        if self.form == "residual":
+            steps = zip(self.states, laws, strict=True)
+            laws = [sp.expand(real_symbol(name) + fitted(self.dt) * law) for name, law in steps]
+        return tuple(Equation(law, (*self.states, *self.latents)) for law in laws)
+
+    def _with(self, laws: Sequence[Any]) -> Law:
+        return Law.of(laws, self.states, self.latents, form=self.form, stepper=self.stepper, dt=self.dt)
+
+    def _laws(self) -> list[Any]:
+        basis = self.basis
+        if len(self.inner):
+            used, basis = 0, ()
+            for m, tape in zip(self.basis, self.tapes, strict=True):
+                count = len(tape.constants)
+                equation = Equation(m, (*self.states, *self.latents))
+                basis += (equation.with_constants(self.inner[used : used + count].tolist()).expr,)
+                used += count
+        return [
+            sp.Add(*(fitted(float(c)) * m for c, m, on in zip(row, basis, kept, strict=True) if on))
+            for row, kept in zip(self.coefficients, self.active, strict=True)
+        ]
+
+
+def _monomials(x: Tensor, exponents: Tensor) -> Tensor:
+    """`(terms, rows)`: products of powers of the variables `(variables, rows)`."""
+    powers = [torch.ones_like(x)]
+    for _ in range(int(exponents.max())):
+        powers.append(powers[-1] * x)
+    table = torch.stack(powers, dim=1)
+    value = table[0].index_select(0, exponents[:, 0])
+    for variable in range(1, len(x)):
+        value = value * table[variable].index_select(0, exponents[:, variable])
+    return value

@@ -1,0 +1,229 @@
+"""Refinement of a law through its rollout: second order, in coefficients and each series' latent at once.
+
+Each residual depends on the coefficients and on its own series' latent only, so the normal equations have an
+arrow's shape: latents are eliminated series by series, and what is left is as small as the law.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.func import jvp, vmap
+
+from eqlearn.latent.cells import rollout
+from eqlearn.latent.law import Law
+from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import EXACT_LOSS
+from eqlearn.validation.trajectories import Trajectories
+
+# A prediction to second order may be far off, since latents can move together; but not as far as this.
+HOPELESS = 1e5
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """A law with the latent of each series that suits it best; `loss` is in units of the states' spread."""
+
+    law: Law
+    latent: Float[Tensor, "latents series"]
+    loss: float
+
+    def score(self, rows: int) -> float:
+        """Bayes' information criterion, as everywhere in the search; series count, not their many times."""
+        if not math.isfinite(self.loss):
+            return math.inf
+        return 0.5 * rows * math.log(max(self.loss, EXACT_LOSS)) + self.law.terms * math.log(rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Propagation:
+    """The least-squares problem: states to be reached from `initial`, in units of `scales`."""
+
+    initial: Float[Tensor, "states series"]
+    target: Float[Tensor, "steps states series"]
+    scales: Float[Tensor, " states"]
+
+    @classmethod
+    def of(cls, trajectories: Trajectories, series: Tensor | None = None) -> Propagation:
+        """From these series, by number, or all."""
+        states = trajectories.states if series is None else trajectories.states[series]
+        return cls(
+            states[:, 0].mT.contiguous(), states[:, 1:].permute(1, 2, 0).contiguous(), trajectories.scales
+        )
+
+    @property
+    def rows(self) -> int:
+        """How many independent observations there are: a number for each series and state."""
+        return self.initial.numel()
+
+    def residual(self, law: Law, theta: Tensor, z: Tensor) -> Tensor:
+        """`(steps, states, series)`, with `theta` the active coefficients and then the inner constants."""
+        count = law.terms
+        coefficients, inner = _table(law, theta), theta[count:]
+
+        def cell(y: Tensor, at: Tensor) -> Tensor:
+            after: Tensor = law.step(y, at, coefficients, inner)
+            return after
+
+        return (rollout(cell, self.initial, z, len(self.target)) - self.target) / self.scales[:, None]
+
+    def slopes(self, law: Law, theta: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
+        """`(theta, ...)` and `(latents, ...)`: a series' residual moves with no latent but its own, so that
+        all of them together are one direction."""
+        along_theta = vmap(lambda d: jvp(lambda t: self.residual(law, t, z), (theta,), (d,))[1])
+        along_z = vmap(lambda d: jvp(lambda at: self.residual(law, theta, at), (z,), (d,))[1])
+        each = torch.eye(len(z), dtype=z.dtype)[:, :, None].expand(-1, -1, z.shape[1]).contiguous()
+        none = theta.new_zeros(0, *self.target.shape)
+        with warnings.catch_warnings():
+            # On its first use, forward differentiation scripts some of torch's own functions, deprecated.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            by_theta = along_theta(torch.eye(len(theta), dtype=theta.dtype)) if len(theta) else none
+            return by_theta, along_z(each) if len(z) else none
+
+
+def _table(law: Law, theta: Tensor) -> Tensor:
+    """The active coefficients in their places."""
+    places = (law.active.flatten().cumsum(0) - 1).clamp(min=0)
+    return torch.where(law.active, theta[places].view(law.active.shape), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Normal:
+    """The normal equations in their arrow's shape: `a`, per series `b` and `d`, and the gradients."""
+
+    a: Tensor
+    b: Tensor
+    d: Tensor
+    down: Tensor
+    down_z: Tensor
+
+    def solve(self, damping: float) -> tuple[Tensor, Tensor] | None:
+        a = self.a + damping * torch.diag(self.a.diagonal().clamp(min=1e-12))
+        d = self.d + damping * torch.diag_embed(self.d.diagonal(dim1=1, dim2=2).clamp(min=1e-12))
+        if not d.shape[-1]:
+            factor, info = torch.linalg.cholesky_ex(a)
+            if int(info):
+                return None
+            return torch.cholesky_solve(self.down[:, None], factor)[:, 0], self.down_z
+        share = torch.linalg.solve(d, torch.cat([self.b.mT, self.down_z[..., None]], dim=-1))
+        left = a - (self.b @ share[..., :-1]).sum(dim=0)
+        right = self.down - (self.b @ share[..., -1:]).sum(dim=0)[:, 0]
+        factor, info = torch.linalg.cholesky_ex(left)
+        if int(info):
+            return None
+        move = torch.cholesky_solve(right[:, None], factor)[:, 0]
+        return move, share[..., -1] - share[..., :-1] @ move
+
+    def curvature(self) -> Tensor:
+        """The curvature along the coefficients once every latent has followed."""
+        if not self.d.shape[-1]:
+            return self.a
+        d = self.d + 1e-12 * torch.diag_embed(self.d.diagonal(dim1=1, dim2=2).clamp(min=1e-12))
+        followed: Tensor = self.a - (self.b @ torch.linalg.solve(d, self.b.mT)).sum(dim=0)
+        return followed
+
+
+def _normal(problem: Propagation, law: Law, theta: Tensor, z: Tensor, residual: Tensor) -> _Normal:
+    by_theta, by_z = problem.slopes(law, theta, z)
+    jacobian, r = by_theta.flatten(1), residual.flatten()
+    own = by_z.flatten(1, 2).permute(2, 1, 0)  # (series, residuals of it, latents)
+    others = by_theta.flatten(1, 2).permute(2, 0, 1)  # (series, theta, residuals of it)
+    mine = residual.flatten(0, 1).mT[..., None]
+    return _Normal(
+        jacobian @ jacobian.mT, others @ own, own.mT @ own, -jacobian @ r, -(own.mT @ mine)[..., 0]
+    )
+
+
+def refine(
+    law: Law,
+    z: Float[Tensor, "latents series"],
+    problem: Propagation,
+    *,
+    steps: int = 60,
+    enough: float = EXACT_LOSS * 1e-4,
+    stop: Callable[[], bool] = never,
+) -> Refined:
+    """Levenberg-Marquardt on coefficients, inner constants and latents, through the whole rollout."""
+    theta = torch.cat([law.coefficients[law.active], law.inner])
+    residual = problem.residual(law, theta, z)
+    loss, damping = float(residual.square().mean()), 1e-4
+    for _ in range(steps):
+        if not math.isfinite(loss) or loss < enough or stop():
+            break
+        normal = _normal(problem, law, theta, z, residual)
+        improved = False
+        while damping < 1e8 and not improved:
+            move = normal.solve(damping)
+            if move is not None:
+                trial, moved = theta + move[0], z + move[1].mT
+                after = problem.residual(law, trial, moved)
+                new = float(after.square().mean())
+                improved = new < loss
+            damping = max(damping / 10, 1e-14) if improved else damping * 5
+        if not improved:
+            break
+        converged = loss - new < 1e-4 * loss
+        theta, z, residual, loss = trial, moved, after, new
+        if converged:
+            break
+    count = law.terms
+    return Refined(replace(law, coefficients=_table(law, theta), inner=theta[count:].clone()), z, loss)
+
+
+def eliminate_terms(
+    start: Refined, problem: Propagation, *, steps: int = 40, stop: Callable[[], bool] = never
+) -> Refined:
+    """Takes terms out by saliency while the information criterion improves, refitting all else each time.
+
+    Latents are refitted with the rest. A shift of z that makes terms vanish is therefore found on the way:
+    the saliency of such a term is zero, because the latents can take over.
+    """
+    fit = start
+    while fit.law.terms > 1 and not stop():
+        accepted = None
+        for gone in _removals(fit, problem):
+            active = fit.law.active.clone()
+            active.view(-1)[gone] = False
+            trial = refine(fit.law.keeping(active), fit.latent, problem, steps=steps, stop=stop)
+            if trial.score(problem.rows) < fit.score(problem.rows):
+                accepted = trial
+                break
+        if accepted is None:
+            break
+        fit = accepted
+    return replace(fit, law=fit.law.compact())
+
+
+def _saliency(fit: Refined, problem: Propagation) -> Tensor:
+    """For each active term, how much the loss would rise without it once all else has followed, to second
+    order."""
+    law = fit.law
+    theta = torch.cat([law.coefficients[law.active], law.inner])
+    residual = problem.residual(law, theta, fit.latent)
+    curvature = _normal(problem, law, theta, fit.latent, residual).curvature()
+    scale = curvature.diagonal().clamp(min=1e-300).sqrt()
+    # A ridge makes directions that the data leave free (a shift or scale of z) harmless, as in `eliminate`.
+    scaled = curvature / scale[:, None] / scale + 1e-9 * torch.eye(len(theta), dtype=theta.dtype)
+    inverse = torch.linalg.inv(scaled).diagonal().clamp(min=1e-300)
+    rise: Tensor = ((theta * scale).square() / inverse)[: law.terms] / residual.numel()
+    return rise
+
+
+def _removals(fit: Refined, problem: Propagation) -> list[Tensor]:
+    """Places of terms to do without: the longest runs of the least salient first, then each alone.
+
+    A run that is predicted to cost more than `HOPELESS` times what may be lost is not tried. The least
+    salient terms alone always are: latents can bend to take over a term, which no prediction sees.
+    """
+    rise, order = _saliency(fit, problem).sort()
+    places = fit.law.active.flatten().nonzero()[:, 0][order]
+    bearable = max(fit.loss, EXACT_LOSS) * math.log(problem.rows) / problem.rows
+    hope = int((rise < HOPELESS * bearable).sum())
+    runs = [places[:n] for n in (12, 8, 5, 3, 2) if n <= hope and n < len(places)]
+    return runs + [places[i : i + 1] for i in range(min(3, len(places)))]

@@ -1,0 +1,133 @@
+"""The dynamical system: an encoder reads one series, a cell propagates another of the same parameter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from eqlearn.errors import InvalidArgument
+from eqlearn.latent.cells import rollout
+from eqlearn.latent.series import SeriesEncoder
+from eqlearn.training.schedule import Phase
+from eqlearn.training.state import step_generator
+from eqlearn.validation.trajectories import Trajectories
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Series in pairs of one parameter: what the encoder reads, and what the cell has to propagate."""
+
+    observed: Trajectories
+    propagated: Trajectories
+
+    def __post_init__(self) -> None:
+        mine, other = self.observed, self.propagated
+        if len(mine.states) != len(other.states):
+            raise InvalidArgument(
+                f"{len(mine.states)} `observed` series for {len(other.states)} `propagated` ones; give pairs"
+            )
+        if mine.names != other.names or mine.dt != other.dt:
+            raise InvalidArgument("`observed` and `propagated` must have the same states and step of time")
+
+
+class DynamicsSystem(nn.Module):
+    """`forward(observed, initial, steps)`: the states that follow `initial` in the system that was observed.
+
+    `cell` is any module `(y, z)` to the next `y`, feature-major: an `EQLCell` or its ReLU twin. Without an
+    encoder there is no latent. With members, both have as many and the result is `(members, ...)`.
+    """
+
+    def __init__(self, encoder: SeriesEncoder | None, cell: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.cell = cell
+
+    def latent(self, observed: Float[Tensor, "batch time states"]) -> Float[Tensor, "*members latents batch"]:
+        """What the encoder says of the series, feature-major."""
+        if self.encoder is None:
+            return observed.new_zeros(0, len(observed))
+        z: Tensor = self.encoder(observed)
+        return z.mT
+
+    def forward(
+        self,
+        observed: Float[Tensor, "batch time states"],
+        initial: Float[Tensor, "batch states"],
+        steps: int,
+    ) -> Float[Tensor, "*members steps states batch"]:
+        z = self.latent(observed)
+        y = initial.mT.expand(*z.shape[:-2], *initial.mT.shape)
+        return rollout(self.cell, y, z, steps)
+
+    def member(self, index: int) -> DynamicsSystem:
+        """One system of the population, as a system of its own (a copy)."""
+        encoder = None if self.encoder is None else self.encoder.member(index)
+        return DynamicsSystem(encoder, self.cell.member(index)).train(self.training)  # type: ignore[operator]
+
+
+class PropagationLoss(nn.Module):
+    """The mean square error of the propagated states over the phase's `horizon`, one number per member.
+
+    States are compared in units of `scales`. With `batch`, each step sees so many pairs, drawn as a pure
+    function of `seed` and of the step's number, which is part of the state: a resumed run is identical.
+    With `windows`, a rollout starts anywhere in the propagated series, not only at its beginning.
+    """
+
+    step: Tensor
+    observed: Tensor
+    target: Tensor
+    scales: Tensor
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        *,
+        scales: Tensor | None = None,
+        batch: int | None = None,
+        windows: bool = False,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
+        super().__init__()
+        self.batch = batch
+        self.windows = windows
+        self.seed = seed
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+        states = len(pairs.observed.names)
+        scales = torch.ones(states) if scales is None else scales
+        for name, values in (
+            ("observed", pairs.observed.states),
+            ("target", pairs.propagated.states),
+            ("scales", scales),
+        ):
+            self.register_buffer(name, values.to(dtype), persistent=False)
+
+    def forward(self, model: DynamicsSystem, phase: Phase) -> Float[Tensor, "*members"]:
+        horizon = phase.horizon or self.target.shape[1] - 1
+        if not 1 <= horizon < self.target.shape[1]:
+            raise InvalidArgument(
+                f"phase {phase.name!r}: `horizon` {horizon} does not fit in series of "
+                f"{self.target.shape[1] - 1} steps"
+            )
+        observed, series = self._draw(horizon)
+        predicted = model(observed, series[:, 0], horizon)
+        truth = series[:, 1:].permute(1, 2, 0)
+        error: Tensor = (predicted - truth) / self.scales[:, None]
+        return error.square().mean(dim=(-3, -2, -1))
+
+    def _draw(self, horizon: int) -> tuple[Tensor, Tensor]:
+        """The series of this step: `(batch, time, states)` to read and `(batch, horizon + 1, states)`."""
+        generator = step_generator(self.seed, self.step)
+        self.step += 1
+        observed, target = self.observed, self.target
+        if self.batch is not None and self.batch < len(target):
+            rows = torch.randperm(len(target), generator=generator)[: self.batch]
+            observed, target = observed[rows], target[rows]
+        if self.windows:
+            starts = torch.randint(target.shape[1] - horizon, (len(target), 1), generator=generator)
+            times = (starts + torch.arange(horizon + 1)).to(target.device)
+            return observed, target.gather(1, times[..., None].expand(-1, -1, target.shape[2]))
+        return observed, target[:, : horizon + 1]

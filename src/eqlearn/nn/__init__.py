@@ -1,0 +1,1 @@
+"""What you train: primitives, sparse maps, gates, penalties, the equation learner."""

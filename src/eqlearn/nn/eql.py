@@ -1,0 +1,331 @@
+"""The equation learner: a stack of symbolic layers and a linear read-out, as an ordinary module."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from numbers import Integral
+from typing import Any
+
+import sympy as sp
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from eqlearn.errors import InvalidArgument, UnknownName, WrongType, counted
+from eqlearn.nn.primitives import PAPER, Primitive, PrimitivesLike, format_set, parse_layers
+from eqlearn.nn.sparse import SparseLinear, weights_left
+from eqlearn.validation.names import is_whole
+
+
+class SymbolicLayer(nn.Module):
+    """`h = f(W x)`: a sparse linear map followed by one primitive per unit."""
+
+    def __init__(self, in_features: int, units: Sequence[Primitive], **options: Any) -> None:
+        super().__init__()
+        self.units = tuple(units)
+        arguments = sum(p.arity for p in self.units)
+        if arguments == 0:
+            raise InvalidArgument("`primitives` holds constants only; add one that takes an argument")
+        self.linear = SparseLinear(in_features, arguments, **options)
+        # Neighbours of one kind form a block: its first arguments, then its second ones, ...
+        self.blocks = tuple((p, len(list(run))) for p, run in groupby(self.units))
+        self._sizes = [count for p, count in self.blocks for _ in range(p.arity)]
+
+    def forward(self, x: Float[Tensor, "*any in rows"]) -> Float[Tensor, "*more units rows"]:
+        g = self.linear(x)
+        # One split for all arguments: its backward pass is one copy, where slices cost a buffer each.
+        arguments = iter(g.split(self._sizes, dim=-2))
+        out = []
+        for primitive, count in self.blocks:
+            if primitive.arity == 0:
+                out.append(g.new_full((*g.shape[:-2], count, g.shape[-1]), primitive()))
+            else:
+                out.append(primitive(*islice(arguments, primitive.arity), guarded=self.training))
+        return torch.cat(out, dim=-2)
+
+    def symbolic(self, x: sp.Matrix) -> sp.Matrix:
+        g = list(self.linear.symbolic(x))
+        rows = argument_rows(self.units)
+        return sp.Matrix(
+            [p.symbolic(*(g[r] for r in mine)) for p, mine in zip(self.units, rows, strict=True)]
+        )
+
+
+def argument_rows(units: Sequence[Primitive]) -> tuple[tuple[int, ...], ...]:
+    """For each unit of a layer, the rows of the linear map that feed it."""
+    rows, start = [], 0
+    for primitive, run in groupby(units):
+        count = len(list(run))
+        rows += [tuple(start + i + k * count for k in range(primitive.arity)) for i in range(count)]
+        start += primitive.arity * count
+    return tuple(rows)
+
+
+def layer_widths(in_features: int, units: Sequence[int], skip: bool, bias: bool) -> list[int]:
+    """How many inputs each linear map has, first layer to read-out, for so many `units` per layer."""
+    extra = (in_features if skip else 0) + int(bias)
+    return [in_features + int(bias), *(count + extra for count in units)]
+
+
+@dataclass(frozen=True)
+class Init:
+    """How weights start: a spread for the first, the middle and the last layer.
+
+    With `fan_in`, spreads are divided by the fourth root of the number of inputs. `truncate` redraws
+    beyond so many standard deviations; `uniform_readout` draws the last layer from [0, 1).
+    """
+
+    first: float = 0.5
+    middle: float = 0.5
+    last: float = 0.5
+    fan_in: bool = False
+    truncate: float | None = None
+    uniform_readout: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("first", "middle", "last", "truncate"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                raise InvalidArgument(f"`{name}` must be positive and finite, got {value}")
+
+    def draw(self, fan_in: int, spread: float, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        if self.fan_in:
+            spread /= fan_in**0.25
+        bound = math.inf if self.truncate is None else self.truncate
+        # Inverse transform sampling: one draw per entry, whatever the truncation.
+        edge = 0.5 * math.erfc(bound / math.sqrt(2))
+        u = torch.rand(shape, generator=generator, dtype=torch.float64) * (1 - 2 * edge) + edge
+        drawn: Tensor = spread * torch.special.ndtri(u.clamp(1e-12, 1 - 1e-12))
+        return drawn
+
+
+INITS = {
+    "default": Init(fan_in=True),
+    "released": Init(first=0.1, middle=0.5, last=1.0, truncate=2.0),
+    "released-l0": Init(first=0.5, middle=0.5, last=0.5, truncate=2.0),
+    "released-systems": Init(first=0.1, middle=0.1, uniform_readout=True),
+}
+
+
+class EQL(nn.Module):
+    """An equation as a layer: `x` `(*batch, in)` to `(*batch, out)`.
+
+    Put it after any encoder or inside any recurrent cell. It holds no optimiser, data, file or random
+    state. With `members`, it is that many independent networks in one tensor program, and the output is
+    `(members, *batch, out)`.
+
+    `skip` lets later layers, the read-out included, see the inputs too; `bias` gives every layer a constant
+    input; `gates` adds hard-concrete gates for the L0 penalty. `init` is a name or an `Init`. `seed` is one
+    number (member `i` starts from `seed + i`) or one per member; without it, starts are drawn from torch's
+    own generator, as in any module.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int = 1,
+        primitives: PrimitivesLike = PAPER,
+        hidden_layers: int = 2,
+        *,
+        members: int | None = None,
+        skip: bool = False,
+        bias: bool = False,
+        gates: bool = False,
+        init: str | Init = "default",
+        seed: int | Sequence[int] | None = None,
+    ) -> None:
+        super().__init__()
+        for name, count in (("in_features", in_features), ("out_features", out_features)):
+            if not is_whole(count) or count < 1:
+                raise InvalidArgument(f"`{name}` must be a whole number of at least 1, got {count!r}")
+        sets = parse_layers(primitives, hidden_layers)
+        seeds = member_seeds(seed, members)
+        self.in_features = in_features
+        self.out_features = out_features
+        self.members = members
+        self.skip = skip
+        self.bias = bias
+        *widths, last = layer_widths(in_features, [len(units) for units in sets], skip, bias)
+        options: list[dict[str, Any]] = [
+            {"members": members, "gates": gates, "seeds": [s * 64 + depth for s in seeds]}
+            for depth in range(len(sets) + 1)
+        ]
+        self.hidden = nn.ModuleList(
+            SymbolicLayer(width, units, **o) for width, units, o in zip(widths, sets, options, strict=False)
+        )
+        self.readout = SparseLinear(last, out_features, **options[-1])
+        self.reset(init, seeds)
+
+    @torch.no_grad()
+    def reset(self, init: str | Init, seeds: Sequence[int]) -> None:
+        """Draws all weights anew, each member from its own seed; masks are left as they are."""
+        seeds = member_seeds(seeds, self.members)
+        if isinstance(init, str):
+            if init not in INITS:
+                raise UnknownName(f"no `init` named {init!r}; the known ones are {', '.join(INITS)}")
+            init = INITS[init]
+        generators = [torch.Generator().manual_seed(_in_32_bits(int(s))) for s in seeds]
+        layers = self.linears
+        for depth, layer in enumerate(layers):
+            last = depth == len(layers) - 1
+            spread = init.last if last else init.first if depth == 0 else init.middle
+            shape = (layer.out_features, layer.in_features)
+            for i, generator in enumerate(generators):
+                if last and init.uniform_readout:
+                    drawn = torch.rand(shape, generator=generator, dtype=torch.float64)
+                else:
+                    drawn = init.draw(layer.in_features, spread, shape, generator)
+                (layer.raw if self.members is None else layer.raw[i]).copy_(drawn)
+            layer.raw.masked_fill_(~layer.mask, 0.0)
+        # After the weights, so that a seed gives the same weights with and without gates.
+        for layer in layers:
+            if layer.gate is not None:
+                shape = (layer.out_features, layer.in_features)
+                draws = [torch.randn(shape, generator=g, dtype=torch.float64) for g in generators]
+                layer.gate.log_alpha.copy_(0.01 * torch.stack(draws).view(layer.raw.shape))
+
+    @property
+    def linears(self) -> list[SparseLinear]:
+        """The sparse maps, first layer to read-out."""
+        return [*(layer.linear for layer in self.layers), self.readout]
+
+    @property
+    def layers(self) -> list[SymbolicLayer]:
+        """The hidden layers."""
+        return list(self.hidden)  # type: ignore[arg-type]
+
+    def forward(self, x: Float[Tensor, "*batch in"]) -> Float[Tensor, "*out_batch out"]:
+        if not isinstance(x, Tensor):
+            raise WrongType(
+                f"`x` must be a tensor, got {type(x).__name__}; convert it with `torch.as_tensor`"
+            )
+        if x.shape[-1:] != (self.in_features,):
+            raise InvalidArgument(
+                f"the last axis of `x` must have {self.in_features} features, got shape {tuple(x.shape)}"
+            )
+        if x.dtype != self.readout.raw.dtype and not torch.is_autocast_enabled(x.device.type):
+            raise WrongType(
+                f"`x` is {x.dtype}, the network {self.readout.raw.dtype}; convert one with `.to(...)`"
+            )
+        # Contiguous rows make the first layer's weight gradient several times faster.
+        rows = x.reshape(-1, self.in_features).mT.contiguous()
+        y = self.propagate(rows).mT
+        return y.reshape(*(() if self.members is None else (self.members,)), *x.shape[:-1], self.out_features)
+
+    def propagate(self, x: Float[Tensor, "*any in rows"]) -> Float[Tensor, "*more out rows"]:
+        """The same network on feature-major data: `(in, rows)`, or `(members, in, rows)` with inputs of
+        each member's own."""
+        if x.dim() > 2 and self.members is not None and x.shape[0] != self.members:
+            raise InvalidArgument(f"`x` has inputs for {x.shape[0]} members, the network has {self.members}")
+        h = x
+        for depth, layer in enumerate(self.layers):
+            h = layer(self._widen(h, x, depth))
+        y: Tensor = self.readout(self._widen(h, x, len(self.hidden)))
+        return y
+
+    def _widen(self, h: Tensor, x: Tensor, depth: int) -> Tensor:
+        """What layer `depth` sees: the layer before, then the inputs (skip), then the constant (bias)."""
+        parts = [h]
+        if self.skip and depth > 0:
+            parts.append(x.expand(*h.shape[:-2], *x.shape[-2:]))
+        if self.bias:
+            parts.append(torch.ones_like(h[..., :1, :]))
+        return h if len(parts) == 1 else torch.cat(parts, dim=-2)
+
+    def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
+        """The network on SymPy expressions: a column with one expression per output."""
+        if self.members is not None:
+            raise InvalidArgument("a population has no single equation; take one with `member(i)` first")
+        x = sp.Matrix(list(x))
+        if len(x) != self.in_features:
+            raise InvalidArgument(f"{len(x)} variables for a network of {self.in_features} inputs")
+        h = x
+        for depth, layer in enumerate(self.layers):
+            h = layer.symbolic(self._widen_symbolic(h, x, depth))
+        return self.readout.symbolic(self._widen_symbolic(h, x, len(self.hidden)))
+
+    def _widen_symbolic(self, h: sp.Matrix, x: sp.Matrix, depth: int) -> sp.Matrix:
+        skipped = list(x) if self.skip and depth > 0 else []
+        return sp.Matrix([*h, *skipped, *([sp.S.One] if self.bias else [])])
+
+    def member(self, index: int) -> EQL:
+        """One network of the population, as a network of its own (a copy)."""
+        if self.members is None:
+            raise InvalidArgument("this network has no `members`; it is a single one already")
+        if not -self.members <= index < self.members:
+            raise InvalidArgument(f"there is no member {index} among {self.members}")
+        gated = any(layer.gate is not None for layer in self.linears)
+        sets = [layer.units for layer in self.layers]
+        single = EQL(
+            self.in_features, self.out_features, sets, len(sets),
+            skip=self.skip, bias=self.bias, gates=gated, seed=0,
+        )  # fmt: skip
+        single.to(self.readout.raw)
+        with torch.no_grad():
+            for mine, theirs in zip(single.linears, self.linears, strict=True):
+                mine.raw.copy_(theirs.raw[index])
+                mine.mask.copy_(theirs.mask[index])
+                if theirs.gate is None:
+                    mine.gate = None
+                if mine.gate is not None and theirs.gate is not None:
+                    mine.gate.log_alpha.copy_(theirs.gate.log_alpha[index])
+                    mine.gate.seeds.copy_(theirs.gate.seeds[index])
+                    mine.gate.step.copy_(theirs.gate.step)
+        return single.train(self.training)
+
+    @torch.no_grad()
+    def remove_dead_(self) -> Tensor:
+        """Prunes weights that can't change the output: into units nobody reads, out of units that are
+        always zero. Returns how many weights are left, per member."""
+        linears = self.linears
+        left, before = weights_left(self), None
+        while before is None or not torch.equal(before, left):
+            for depth, layer in enumerate(self.layers):
+                below, above = linears[depth : depth + 2]
+                silent = ~below.mask.any(dim=-1)  # (*members, arguments)
+                read = above.mask.any(dim=-2)  # (*members, inputs of the next layer)
+                for j, rows in enumerate(argument_rows(layer.units)):
+                    above.mask[..., j] &= ~self._always_zero(layer.units[j], silent[..., list(rows)])[
+                        ..., None
+                    ]
+                    for row in rows:
+                        below.mask[..., row, :] &= read[..., j, None]
+            before, left = left, weights_left(self)
+        for linear in linears:
+            linear.raw.masked_fill_(~linear.mask, 0.0)
+        return left
+
+    @staticmethod
+    def _always_zero(unit: Primitive, silent: Tensor) -> Tensor:
+        if unit.arity == 0:
+            return torch.zeros(silent.shape[:-1], dtype=torch.bool, device=silent.device)
+        patterns = silent.reshape(-1, unit.arity).tolist()
+        zero = torch.tensor([any(p) and unit.vanishes(tuple(p)) for p in patterns], device=silent.device)
+        return zero.reshape(silent.shape[:-1])
+
+    def extra_repr(self) -> str:
+        sets = " | ".join(format_set(layer.units) for layer in self.layers)
+        return f"{self.in_features}, {self.out_features}, {sets!r}, members={self.members}, skip={self.skip}"
+
+
+def member_seeds(seed: int | Sequence[int] | None, members: int | None) -> list[int]:
+    """One seed for each member: those given, or `seed`, `seed + 1`, ...; without any, torch's own choice."""
+    count = max(members or 1, 1)
+    if seed is None:
+        return [int(s) for s in torch.randint(2**31 - 1, (count,))]
+    seeds = (
+        [int(seed) + i for i in range(count)] if isinstance(seed, int | Integral) else [int(s) for s in seed]
+    )
+    if len(seeds) != count:
+        raise InvalidArgument(f"`seed` holds {counted(len(seeds), 'number')} for {counted(count, 'member')}")
+    if not all(0 <= s < 2**56 for s in seeds):
+        raise InvalidArgument(f"`seed` must lie between 0 and 2**56, got {seed}")
+    return seeds
+
+
+def _in_32_bits(seed: int) -> int:
+    """The seed itself where it has 32 bits, all that torch's generator looks at; else mixed down to them."""
+    return (seed + (seed >> 32) * 0x9E3779B1) % 2**32

@@ -1,0 +1,124 @@
+"""Penalties that make a network sparse: smoothed L0.5, any Lq, relaxed L0, and their group forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.nn.sparse import SparseLinear, sum_over_layers
+
+Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
+
+
+def smooth_half(w: Float[Tensor, "*any"], a: float) -> Float[Tensor, "*any"]:
+    """√|w|, rounded off below `a` so that its slope stays finite: the paper's equation for L*₀.₅.
+
+    The paper's polynomial, -w⁴/8a³ + 3w²/4a + 3a/8, is written in t = (w/a)², held at 1 beyond `a`, so that
+    the branch not taken has no infinite slope to leak through `where`.
+    """
+    size = w.abs()
+    t = (size / a).clamp(max=1.0)
+    t = t * t
+    return torch.where(size < a, (3 + t * (6 - t)) * (a / 8), size).sqrt()
+
+
+@dataclass(frozen=True)
+class SmoothHalf:
+    """The paper's default, L*₀.₅, with its `a` = 0.01."""
+
+    a: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not self.a > 0:
+            raise InvalidArgument(f"`a` must be positive, got {self.a}")
+
+    def of(self, w: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+        return smooth_half(w, self.a)
+
+    def __call__(self, layer: SparseLinear) -> Tensor:
+        return _over_entries(self.of(layer.weight), layer)
+
+
+@dataclass(frozen=True)
+class Lq:
+    """Σ|w|^q: the plain L0.5 for `q` = 0.5, the lasso for `q` = 1. The slope at zero is taken as zero."""
+
+    q: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.q > 0:
+            raise InvalidArgument(f"`q` must be positive, got {self.q}; for q = 0 use L0()")
+
+    def of(self, w: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
+        size = w.abs()
+        away = size > 0
+        return torch.where(away, torch.where(away, size, 1.0) ** self.q, 0.0)
+
+    def __call__(self, layer: SparseLinear) -> Tensor:
+        return _over_entries(self.of(layer.weight), layer)
+
+
+@dataclass(frozen=True)
+class L0:
+    """The expected number of open hard-concrete gates; needs a network built with `gates=True`."""
+
+    def __call__(self, layer: SparseLinear) -> Tensor:
+        if layer.gate is None:
+            raise InvalidArgument("the L0 penalty needs gates; build the network with `gates=True`")
+        return _over_entries(layer.gate.open_probability(), layer)
+
+
+_AXES = {"members": -3, "outputs": -2, "inputs": -1}
+
+
+@dataclass(frozen=True)
+class Group:
+    """A penalty on root-mean-squares over a group of weights, so that a group lives or dies as one.
+
+    `over` is "members" (one equation whose constants differ from member to member, for example in time),
+    "outputs" (a unit is used by all outputs or by none) or "inputs".
+    """
+
+    penalty: SmoothHalf | Lq = SmoothHalf()
+    over: Literal["members", "outputs", "inputs"] = "members"
+
+    def __post_init__(self) -> None:
+        if self.over not in _AXES:
+            raise UnknownName(f"no `over` named {self.over!r}; the known ones are {', '.join(_AXES)}")
+
+    def __call__(self, layer: SparseLinear) -> Tensor:
+        axis = _AXES[self.over]
+        weight = layer.weight
+        if weight.dim() < -axis:
+            raise InvalidArgument("`over='members'` needs a network with `members`")
+        # The smallest normal number keeps the root's slope finite at an all-zero group.
+        size = (weight.square().mean(dim=axis) + torch.finfo(weight.dtype).tiny).sqrt()
+        values = torch.where(layer.mask.any(dim=axis), self.penalty.of(size), 0.0)
+        return values.sum() if self.over == "members" or layer.members is None else values.sum(dim=-1)
+
+
+PENALTIES: dict[str, Penalty] = {"half": SmoothHalf(), "plain-half": Lq(0.5), "l1": Lq(1.0), "l0": L0()}
+
+
+def find_penalty(penalty: str | Penalty) -> Penalty:
+    """The penalty of that name, or the penalty itself."""
+    if callable(penalty):
+        return penalty
+    if penalty not in PENALTIES:
+        raise UnknownName(f"no penalty named {penalty!r}; the known ones are {', '.join(PENALTIES)}")
+    return PENALTIES[penalty]
+
+
+def sparsity(model: nn.Module, penalty: str | Penalty = "half") -> Tensor:
+    """The penalty summed over every sparse layer inside `model`: a number, or one per member."""
+    return sum_over_layers(model, find_penalty(penalty))
+
+
+def _over_entries(values: Tensor, layer: SparseLinear) -> Tensor:
+    return torch.where(layer.mask, values, 0.0).sum(dim=(-2, -1))

@@ -1,0 +1,331 @@
+"""Elementary functions: each formula is written once and evaluated on tensors and on SymPy symbols."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+import sympy as sp
+import torch
+from torch import Tensor
+
+from eqlearn.errors import InvalidArgument, UnknownName, WrongType, counted
+from eqlearn.validation.names import did_you_mean
+
+TENSORS = SimpleNamespace(
+    sin=torch.sin,
+    cos=torch.cos,
+    tan=torch.tan,
+    asin=torch.asin,
+    atan=torch.atan,
+    exp=torch.exp,
+    log=torch.log,
+    sqrt=torch.sqrt,
+    abs=torch.abs,
+    tanh=torch.tanh,
+    sigmoid=torch.sigmoid,
+    pi=math.pi,
+    e=math.e,
+)
+SYMBOLS = SimpleNamespace(
+    sin=sp.sin,
+    cos=sp.cos,
+    tan=sp.tan,
+    asin=sp.asin,
+    atan=sp.atan,
+    exp=sp.exp,
+    log=sp.log,
+    sqrt=sp.sqrt,
+    abs=sp.Abs,
+    tanh=sp.tanh,
+    sigmoid=lambda g: 1 / (1 + sp.exp(-g)),
+    pi=sp.pi,
+    e=sp.E,
+)
+
+Guard: TypeAlias = Callable[..., tuple[Tensor, ...]]
+
+
+@dataclass(frozen=True, eq=False)
+class Primitive:
+    """An elementary function such as `sin(2πg)` or `g₁·g₂`.
+
+    `formula(m, *args)` is written against an algebra `m` (`m.sin`, `m.exp`, `m.pi`, ...). Calling the
+    primitive evaluates it on tensors; `symbolic` evaluates the same formula on SymPy expressions, so the
+    network and the printed equation cannot disagree.
+
+    `guard(*args)` moves tensor arguments into the domain where values and slopes stay finite. It acts only
+    while a network trains (`guarded=True`); the formula that is exported, and the network in `eval()`, are
+    the plain ones. `even` names the arguments of which the guard sees only the magnitude, so that their
+    sign may be flipped freely during a search.
+    """
+
+    name: str
+    arity: int
+    formula: Callable[..., Any]
+    guard: Guard | None = None
+    even: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", self.name):
+            raise InvalidArgument(f"a primitive's `name` must be an identifier, got {self.name!r}")
+        if self.arity < 0:
+            raise InvalidArgument(f"primitive {self.name!r}: `arity` must be at least 0, got {self.arity}")
+        if not callable(self.formula):
+            raise WrongType(f"primitive {self.name!r}: `formula` must be a function, got {self.formula!r}")
+        if not set(self.even) <= set(range(self.arity)):
+            raise InvalidArgument(f"primitive {self.name!r}: `even` names arguments it has not, {self.even}")
+
+    def __call__(self, *args: Tensor, guarded: bool = False) -> Any:
+        """The value on tensors; of no arguments, a plain number."""
+        if guarded and self.guard is not None:
+            args = self.guard(*args)
+        return self.formula(TENSORS, *args)
+
+    def symbolic(self, *args: Any) -> Any:
+        """The same formula on SymPy expressions."""
+        return sp.S(self.formula(SYMBOLS, *args))
+
+    def vanishes(self, silent: tuple[bool, ...]) -> bool:
+        """Whether the value is zero whatever the other arguments, once the `silent` ones are zero."""
+        return _vanishes(self, silent)
+
+    def __reduce__(self) -> tuple[Callable[[str], Primitive], tuple[str]]:
+        if PRIMITIVES.get(self.name) is not self:
+            raise InvalidArgument(
+                f"primitive {self.name!r} is not registered, so it can't be pickled or saved by name; "
+                "call `register` on it first"
+            )
+        return lookup, (self.name,)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Primitive:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {self.symbolic(*sp.symbols(f'g1:{self.arity + 1}'))}>"
+
+
+@cache
+def _vanishes(primitive: Primitive, silent: tuple[bool, ...]) -> bool:
+    symbols = sp.symbols(f"g:{primitive.arity}", real=True)
+    value = primitive.symbolic(*(sp.S.Zero if s else g for s, g in zip(silent, symbols, strict=True)))
+    return bool(value == 0)
+
+
+def _magnitude(g: Tensor) -> Tensor:
+    return g.abs().clamp(min=1e-6)
+
+
+def _away_from_zero(g: Tensor) -> Tensor:
+    return torch.where(g < 0, g.clamp(max=-1e-3), g.clamp(min=1e-3))
+
+
+def _inside_one(g: Tensor) -> Tensor:
+    return g.clamp(min=-1 + 1e-6, max=1 - 1e-6)
+
+
+# exp(80) is the largest round power whose square root, product with 1e4 and slope are finite in float32.
+def _bounded(g: Tensor) -> Tensor:
+    return g.clamp(max=80.0)
+
+
+def _power_domain(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    return a.abs().clamp(min=1e-4), b.clamp(min=-6.0, max=6.0)
+
+
+# Where the mathematics is undefined or overflows, training sees instead: the exponential of at most 80, log
+# and sqrt of |g| (at least 1e-6), the arcsine of what is inside ±1, a divisor at least 1e-3 away from zero,
+# |a| (at least 1e-4) to a power between -6 and 6. Outside training the formula holds as it stands: log(-1) is
+# NaN, 1/0 is infinite.
+PRIMITIVES: dict[str, Primitive] = {
+    p.name: p
+    for p in (
+        # The paper's set (appendix "EQL Network Details"). The constant takes no argument: a weight in
+        # front of it could change nothing.
+        Primitive("one", 0, lambda m: 1),
+        Primitive("id", 1, lambda m, g: g),
+        Primitive("square", 1, lambda m, g: g**2),
+        Primitive("sin", 1, lambda m, g: m.sin(2 * m.pi * g)),
+        Primitive("exp", 1, lambda m, g: m.exp(g), lambda g: (_bounded(g),)),
+        Primitive("sigmoid", 1, lambda m, g: m.sigmoid(20 * g)),
+        Primitive("mul", 2, lambda m, a, b: a * b),
+        # The released code's variants.
+        Primitive("sin4", 1, lambda m, g: m.sin(4 * m.pi * g)),
+        Primitive("expm1e", 1, lambda m, g: (m.exp(g) - 1) / m.e, lambda g: (_bounded(g),)),
+        Primitive("mul10", 2, lambda m, a, b: 10 * a * b),
+        # What a scientist expects beside them.
+        Primitive("sin1", 1, lambda m, g: m.sin(g)),
+        Primitive("cos", 1, lambda m, g: m.cos(g)),
+        Primitive("tan", 1, lambda m, g: m.tan(g)),
+        Primitive("asin", 1, lambda m, g: m.asin(g), lambda g: (_inside_one(g),)),
+        Primitive("atan", 1, lambda m, g: m.atan(g)),
+        Primitive("tanh", 1, lambda m, g: m.tanh(g)),
+        Primitive("logistic", 1, lambda m, g: m.sigmoid(g)),
+        Primitive("log", 1, lambda m, g: m.log(g), lambda g: (_magnitude(g),), (0,)),
+        Primitive("sqrt", 1, lambda m, g: m.sqrt(g), lambda g: (_magnitude(g),), (0,)),
+        Primitive("abs", 1, lambda m, g: m.abs(g)),
+        Primitive("inv", 1, lambda m, g: 1 / g, lambda g: (_away_from_zero(g),)),
+        Primitive("div", 2, lambda m, a, b: a / b, lambda a, b: (a, _away_from_zero(b))),
+        Primitive("pow", 2, lambda m, a, b: a**b, _power_domain, (0,)),
+        Primitive("cube", 1, lambda m, g: g**3),
+        Primitive("gaussian", 1, lambda m, g: m.exp(-(g**2))),
+        # Zero-point-consistent forms, f(0) = 0: a silent path stays silent.
+        Primitive("exp0", 1, lambda m, g: m.exp(g) - 1, lambda g: (_bounded(g),)),
+        Primitive("cos0", 1, lambda m, g: m.cos(g) - 1),
+        Primitive("sigmoid0", 1, lambda m, g: m.sigmoid(20 * g) - m.sigmoid(0 * g)),
+    )
+}
+
+_BUILT_IN = frozenset(PRIMITIVES)
+
+PAPER = "one*2 id*4 square*4 sin*2 exp*2 sigmoid*2 mul*2"
+PAPER_OSCILLATOR = "one*2 id*2 square sin exp mul10*2"
+RELEASED = "one*2 id*4 square*4 sin4*2 expm1e*2 sigmoid*2 mul10*2"
+
+PrimitivesLike: TypeAlias = "str | Sequence[Primitive] | Sequence[str | Sequence[Primitive]]"
+
+
+def lookup(name: str) -> Primitive:
+    """The registered primitive called `name`."""
+    if name in PRIMITIVES:
+        return PRIMITIVES[name]
+    raise UnknownName(f"no primitive named {name!r}; {did_you_mean(name, PRIMITIVES)}")
+
+
+def register(primitive: Primitive) -> Primitive:
+    """Makes a primitive known by its name, after checking that its two evaluations agree.
+
+    ```python
+    softplus = register(Primitive("softplus", 1, lambda m, g: m.log(1 + m.exp(g))))
+    ```
+    """
+    known = PRIMITIVES.get(primitive.name)
+    if known is not None and known is not primitive:
+        raise InvalidArgument(f"a primitive named {primitive.name!r} exists already; choose another `name`")
+    _check_twins(primitive)
+    PRIMITIVES[primitive.name] = primitive
+    return primitive
+
+
+@dataclass(frozen=True)
+class RegistrySnapshot:
+    """The user's own primitives, for another process: unpacked there, they are registered.
+
+    Pickles name primitives, so this has to stand before anything that does.
+    """
+
+    definitions: tuple[tuple[Any, ...], ...]
+
+    @staticmethod
+    def taken() -> RegistrySnapshot:
+        own = [p for name, p in PRIMITIVES.items() if name not in _BUILT_IN]
+        return RegistrySnapshot(tuple((p.name, p.arity, p.formula, p.guard, p.even) for p in own))
+
+    def __reduce__(self) -> tuple[Callable[..., RegistrySnapshot], tuple[Any, ...]]:
+        return _restored, self.definitions
+
+
+def _restored(*definitions: tuple[Any, ...]) -> RegistrySnapshot:
+    for definition in definitions:
+        if definition[0] not in PRIMITIVES:
+            register(Primitive(*definition))
+    return RegistrySnapshot(definitions)
+
+
+def _check_twins(primitive: Primitive) -> None:
+    # No round numbers, because a formula's singular points are mostly round.
+    points = [torch.linspace(0.23, 1.79, 5, dtype=torch.float64) + 0.127 * i for i in range(primitive.arity)]
+    symbols = sp.symbols(f"g:{primitive.arity}")
+    try:
+        primitive(*points, guarded=True)
+        value = torch.as_tensor(primitive(*points), dtype=torch.float64)
+        expression = primitive.symbolic(*symbols)
+        rows = zip(*(p.tolist() for p in points), strict=True) if points else ((),)
+        on_symbols = [complex(expression.subs(dict(zip(symbols, r, strict=True))).evalf()) for r in rows]
+    except Exception as error:  # whatever a user's formula raises
+        raise InvalidArgument(
+            f"primitive {primitive.name!r}: `formula` must take the algebra and "
+            f"{counted(primitive.arity, 'argument')}, and use only its functions; "
+            f"it raised {type(error).__name__}: {error}"
+        ) from error
+    if value.shape != (points[0].shape if points else ()):
+        raise InvalidArgument(
+            f"primitive {primitive.name!r}: `formula` must give one value per row, got shape "
+            f"{tuple(value.shape)} for {tuple(points[0].shape) if points else 'no arguments'}; "
+            "a constant is a primitive of arity 0"
+        )
+    # Where the real formula is undefined, SymPy goes on into the complex plane and tensors give NaN.
+    real = [z.real if z.imag == 0 else math.nan for z in on_symbols]
+    expected = torch.tensor(real, dtype=torch.float64).reshape(value.shape)
+    if not torch.allclose(value, expected, rtol=1e-9, atol=1e-12, equal_nan=True):
+        raise InvalidArgument(f"primitive {primitive.name!r}: tensors and symbols give different values")
+
+
+def parse_set(primitives: str | Sequence[Primitive]) -> tuple[Primitive, ...]:
+    """One layer's units, from text such as `"one*2 id*4 mul*2"` or from primitives."""
+    if isinstance(primitives, str):
+        units = tuple(p for p, count in parse_counts(primitives) for _ in range(count))
+    elif isinstance(primitives, Iterable):
+        units = tuple(primitives)
+        if strangers := [p for p in units if not isinstance(p, Primitive)]:
+            raise WrongType(f"`primitives` must hold text or Primitive objects, got {strangers[0]!r}")
+    else:
+        raise WrongType(f"`primitives` must be text or a sequence, got {primitives!r}")
+    if not units:
+        raise InvalidArgument("`primitives` is empty; give at least one, for example 'id mul'")
+    return units
+
+
+def parse_counts(text: str) -> list[tuple[Primitive, int]]:
+    """The words of a set's text form: each a primitive and how many of it."""
+    counts = []
+    for word in text.split():
+        match = re.fullmatch(r"([A-Za-z_][A-Za-z_0-9]*)(?:\*([1-9][0-9]{0,5}))?", word)
+        if match is None:
+            raise InvalidArgument(
+                f"`primitives`: {word!r} must be a name, or a name and a count such as 'sin*2'"
+            )
+        counts.append((lookup(match[1]), int(match[2] or 1)))
+    return counts
+
+
+def parse_kinds(primitives: PrimitivesLike) -> tuple[Primitive, ...]:
+    """One set for all layers; a list of texts is one set too."""
+    if not isinstance(primitives, str) and isinstance(primitives, Iterable):
+        items = list(primitives)
+        texts = [item for item in items if isinstance(item, str)]
+        return parse_set(" ".join(texts) if len(texts) == len(items) else items)  # type: ignore[arg-type]
+    return parse_set(primitives)
+
+
+def parse_layers(primitives: PrimitivesLike, hidden_layers: int) -> tuple[tuple[Primitive, ...], ...]:
+    """The units of each hidden layer: one set for all, or a sequence with one set per layer."""
+    if hidden_layers < 1:
+        raise InvalidArgument(f"`hidden_layers` must be at least 1, got {hidden_layers}")
+    if isinstance(primitives, str) or not isinstance(primitives, Iterable):
+        return (parse_set(primitives),) * hidden_layers
+    items = list(primitives)
+    if all(isinstance(p, Primitive) for p in items):
+        return (parse_set(items),) * hidden_layers  # type: ignore[arg-type]
+    if len(items) != hidden_layers:
+        raise InvalidArgument(
+            f"`primitives` holds {len(items)} sets for `hidden_layers`={hidden_layers}; "
+            "give one text for all layers, or one set per layer"
+        )
+    return tuple(parse_set(p) for p in items)  # type: ignore[arg-type]
+
+
+def format_set(units: Sequence[Primitive]) -> str:
+    """The short text form of a layer's units; `parse_set` reads it back."""
+    words: list[list[Any]] = []
+    for unit in units:
+        if words and words[-1][0] == unit.name:
+            words[-1][1] += 1
+        else:
+            words.append([unit.name, 1])
+    return " ".join(name if count == 1 else f"{name}*{count}" for name, count in words)

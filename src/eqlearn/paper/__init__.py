@@ -1,0 +1,1 @@
+"""The paper's experiments, their pages and baselines: the first user of the public names."""

@@ -1,0 +1,100 @@
+"""`eqlearn reproduce benchmark` and `suite`: formulas looked for in tables, every seed counted."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from eqlearn.errors import InvalidArgument
+from eqlearn.paper.commands.options import (
+    OnlyOption,
+    PenaltyOption,
+    ResultsOption,
+    SeedsOption,
+    leave_picture,
+    leave_table,
+    wanted,
+)
+from eqlearn.validation.names import SearchPenalty
+
+
+class Search(StrEnum):
+    modern = "modern"
+    networks = "networks"
+    paper = "paper"
+    released = "released"
+
+
+class Sine(StrEnum):
+    two_pi = "2pi"
+    one = "1"
+
+
+def benchmark(
+    preset: Annotated[
+        Search,
+        typer.Option(help="How equations are looked for; 'networks' is 'modern' with nothing but networks."),
+    ] = Search.modern,
+    penalty: PenaltyOption = SearchPenalty.half,
+    seeds: SeedsOption = 20,
+    noise: Annotated[float, typer.Option(help="Noise, as a fraction of the target's spread.", min=0)] = 0.0,
+    sine: Annotated[
+        Sine, typer.Option(help="The sine unit: sin(2πg) as in the paper, or sin(g).")
+    ] = Sine.two_pi,
+    only: OnlyOption = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Two seeds of the ten functions.")] = False,
+    out: ResultsOption = Path("runs/benchmark"),
+) -> None:
+    """The paper's ten functions, and three more. Every seed has its own data and counts."""
+    from eqlearn.paper.benchmark import TARGETS, Condition, trials
+    from eqlearn.paper.rates import benchmark_table, draw_rates
+    from eqlearn.runs.ledger import Ledger
+
+    if sine is not Sine.two_pi and preset.value in ("paper", "released"):
+        raise InvalidArgument(f"`--preset` {preset.value} has a sine of its own; leave out `--sine`")
+    condition = Condition(preset.value, penalty.value, noise, sine.value)
+    targets = TARGETS[:10] if quick else TARGETS
+    names = wanted(only, [t.name for t in targets])
+    ledger = Ledger(out / f"{condition.name}.json", {"condition": condition.name})
+    for target in (t for t in targets if t.name in names):
+        missing = [s for s in range(2 if quick else seeds) if f"{target.name} {s}" not in ledger.trials]
+        for trial in trials(target, condition, missing):
+            ledger.add(f"{target.name} {trial['seed']}", {"function": target.name, **trial})
+            _say(target.name, trial)
+    column = 0 if condition.penalty == "half" else 1
+    # The paper's rates are for data without noise.
+    paper = {} if noise else {t.name: t.paper[column] for t in targets if t.paper}
+    leave_picture(ledger.path.with_suffix(".png"), draw_rates(ledger.plain, paper))
+    leave_table(ledger, benchmark_table(ledger.plain, paper))
+
+
+def suite(
+    name: Annotated[str, typer.Argument(help="The suite's name, such as nguyen, jin or feynman.")],
+    seconds: Annotated[float, typer.Option(help="The budget of a trial.", min=0.1)] = 10.0,
+    seeds: SeedsOption = 3,
+    only: OnlyOption = None,
+    out: ResultsOption = Path("runs/suites"),
+) -> None:
+    """Formulas of the literature. Default settings, and a budget in seconds."""
+    from eqlearn.paper.rates import suite_table
+    from eqlearn.paper.suites import find_suite, trials
+    from eqlearn.runs.ledger import Ledger
+
+    problems = find_suite(name)
+    names = wanted(only, [p.name for p in problems])
+    ledger = Ledger(out / f"{name}-{seconds:g}s.json", {"suite": name, "seconds": seconds})
+    for problem in (p for p in problems if p.name in names):
+        missing = [s for s in range(seeds) if f"{problem.name} {s}" not in ledger.trials]
+        for trial in trials(problem, missing, seconds):
+            ledger.add(f"{problem.name} {trial['seed']}", trial)
+            _say(problem.name, trial)
+    leave_table(ledger, suite_table(ledger.plain))
+
+
+def _say(name: str, trial: dict[str, Any]) -> None:
+    typer.echo(
+        f"{trial['tier']:8} {trial['seconds']:7.2f} s  {name} seed {trial['seed']}: {trial['equation'][:100]}"
+    )

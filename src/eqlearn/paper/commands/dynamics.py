@@ -1,0 +1,122 @@
+"""`eqlearn reproduce kinematics` and `oscillator`: a hidden parameter and the equations, found together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from eqlearn.paper.commands.options import (
+    PenaltyOption,
+    PresetName,
+    PresetOption,
+    ResultsOption,
+    SeedsOption,
+    leave_picture,
+    leave_table,
+)
+from eqlearn.validation.names import SearchPenalty
+
+if TYPE_CHECKING:
+    from eqlearn.training.loop import Record
+
+
+QuickOption = Annotated[bool, typer.Option("--quick", help="One seed, a tenth of the steps: a look.")]
+TwinsOption = Annotated[bool, typer.Option(help="Train the ReLU networks for comparison, too.")]
+
+
+def kinematics(
+    preset: PresetOption = PresetName.modern,
+    penalty: PenaltyOption = SearchPenalty.half,
+    seeds: SeedsOption = 5,
+    twins: TwinsOption = True,
+    quick: QuickOption = False,
+    out: ResultsOption = Path("runs/kinematics"),
+) -> None:
+    """Uniform acceleration, hidden: u' = u + v + a/2, v' = v + a."""
+    _reproduce("kinematics", preset.value, penalty.value, seeds, twins, quick, out)
+
+
+def oscillator(
+    preset: PresetOption = PresetName.modern,
+    penalty: PenaltyOption = SearchPenalty.half,
+    seeds: SeedsOption = 5,
+    twins: TwinsOption = True,
+    quick: QuickOption = False,
+    out: ResultsOption = Path("runs/oscillator"),
+) -> None:
+    """An oscillator with a hidden frequency. To second order in the step of time, and beyond."""
+    _reproduce("oscillator", preset.value, penalty.value, seeds, twins, quick, out)
+
+
+def _reproduce(name: str, preset: str, penalty: str, seeds: int, twins: bool, short: bool, out: Path) -> None:
+    from eqlearn.paper.dynamics_presets import find_preset, quick
+    from eqlearn.paper.dynamics_trials import equation_trial, euler, exact_series, twin_trial
+    from eqlearn.paper.pages.dynamics import draw_dynamics, dynamics_table
+    from eqlearn.runs.ledger import Ledger
+
+    chosen = find_preset(name, preset, penalty)
+    chosen = quick(chosen) if short else chosen
+    condition = f"{preset}-{penalty}" + ("-quick" if short else "")
+    ledger = Ledger(out / f"{condition}.json", {"system": name, "condition": condition})
+    for seed in range(1 if short else seeds):
+        if f"eql {seed}" not in ledger.trials:
+            keep = _Kept(out, f"{condition}-{seed}")
+            say = partial(_say_record, chosen.system.states)
+            ledger.add(f"eql {seed}", equation_trial(chosen, seed, follow=keep, on_record=say))
+            keep.clear()
+            _say_trial(ledger.trials[f"eql {seed}"])
+        if twins and f"relu {seed}" not in ledger.trials:
+            keep = _Kept(out, f"{condition}-{seed}")
+            ledger.add(f"relu {seed}", twin_trial(chosen, seed, share=0.2 if short else 1.0, follow=keep))
+            keep.clear()
+        if f"euler {seed}" not in ledger.trials:
+            ledger.add(f"euler {seed}", euler(chosen.system, seed))
+    worked = [t["seed"] for t in ledger.trials.values() if t.get("equations")]
+    shown = exact_series(chosen.system, min(worked, default=0))
+    leave_picture(ledger.path.with_suffix(".png"), draw_dynamics(ledger.plain, chosen.system, shown))
+    leave_table(ledger, dynamics_table(ledger.plain, chosen.system))
+
+
+class _Kept:
+    """Trainings whose state is kept in files beside the ledger until their trial is entered."""
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        self.folder = folder
+        self.stem = stem
+
+    def __call__(self, name: str, start: Any) -> Iterator[Record]:
+        from eqlearn.runs.ledger import followed
+
+        return followed(self._path(name), start)
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{self.stem}-{name}.safetensors"
+
+    def clear(self) -> None:
+        for name in ("training", "distillation", "twin"):
+            self._path(name).unlink(missing_ok=True)
+
+
+def _say_record(states: Sequence[str], record: Record) -> None:
+    from eqlearn.paper.dynamics_trials import present_equations
+
+    loss = ", ".join(f"{v:.2e}" for v in record.loss.flatten().tolist())
+    typer.echo(f"{record.seconds:7.1f} s  {record.phase}, step {record.step}: loss {loss}")
+    for text in present_equations(record, states):
+        typer.echo(f"           {text}")
+
+
+def _say_trial(trial: dict[str, Any]) -> None:
+    if trial["failure"]:
+        typer.echo(f"seed {trial['seed']} failed: {trial['failure']}")
+        return
+    right = "right" if trial["right"] else "not right"
+    typer.echo(
+        f"seed {trial['seed']}: {right}, correlation {trial['correlation']:.6f}, {trial['seconds']:.0f} s"
+    )
+    for state, text in (trial["readable"] or trial["equations"]).items():
+        typer.echo(f"  {state}' = {text[:100]}")

@@ -1,0 +1,199 @@
+"""`eqlearn reproduce mnist`: an equation learned through an encoder of images, with the paper's figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from eqlearn.paper.commands.options import (
+    PenaltyOption,
+    PresetName,
+    PresetOption,
+    ResultsOption,
+    SeedsOption,
+    leave_picture,
+    leave_table,
+)
+from eqlearn.validation.names import SearchPenalty
+
+if TYPE_CHECKING:
+    from eqlearn.io.digits import Digits
+    from eqlearn.paper.mnist import Condition
+    from eqlearn.runs.ledger import Ledger
+    from eqlearn.training.loop import Record
+
+
+class DigitSet(StrEnum):
+    mnist = "mnist"
+    digits = "digits"
+
+
+class Network(StrEnum):
+    eql = "eql"
+    relu = "relu"
+
+
+def mnist(
+    preset: PresetOption = PresetName.modern,
+    penalty: PenaltyOption = SearchPenalty.half,
+    seeds: SeedsOption = 1,
+    first_seed: Annotated[int, typer.Option(help="The seed to count from.", min=0)] = 0,
+    operation: Annotated[
+        str, typer.Option(help="What is done with the labels: a+b, a-b, a*b, (a+b)^2, ...")
+    ] = "a+b",
+    below: Annotated[
+        float | None, typer.Option(help="Train only on pairs whose result is below this; the paper: 15.")
+    ] = None,
+    network: Annotated[Network, typer.Option(help="What follows the encoder.")] = Network.eql,
+    dataset: Annotated[
+        DigitSet, typer.Option(help="MNIST, or the small digits of scikit-learn.")
+    ] = DigitSet.mnist,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="A folder with the four files of MNIST; else EQLEARN_DATA.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="One seed on the small digits.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume/--restart", help="Go on where a killed run stopped, or begin anew.")
+    ] = True,
+    out: ResultsOption = Path("runs/mnist"),
+) -> None:
+    """Arithmetic with images of digits. One encoder, one equation; the only label is the result."""
+    from eqlearn.io.digits import load_digits
+    from eqlearn.paper.mnist import Condition, forget
+    from eqlearn.runs.ledger import Ledger
+
+    condition = Condition(
+        recipe=f"{preset.value}-{penalty.value}", dataset="digits" if quick else dataset.value,
+        formula=operation, below=below, network=network.value,
+    )  # fmt: skip
+    condition.check()  # what can't be used is told before anything is loaded
+    ledger = Ledger(out / f"{condition.name}.json", asdict(condition))
+    digits = load_digits(condition.dataset, data_dir)
+    for seed in range(first_seed, first_seed + (1 if quick else seeds)):
+        if not resume or f"seed {seed}" not in ledger.trials:
+            folder = out / "models" / f"{condition.name}-seed-{seed}"
+            if not resume:
+                forget(folder / "state")
+            ledger.add(f"seed {seed}", {"seed": seed, **_trial(condition, digits, seed, folder)})
+    _conclude(condition, ledger)
+
+
+def _trial(condition: Condition, digits: Digits, seed: int, folder: Path) -> dict[str, Any]:
+    from eqlearn.errors import EqlearnError
+    from eqlearn.latent.heads import simplest_head
+    from eqlearn.nn.sparse import settle_
+    from eqlearn.paper.mnist import forget, trained
+    from eqlearn.paper.mnist_measures import BOUND, measures
+    from eqlearn.paper.mnist_models import save_system
+    from eqlearn.paper.pages.mnist_figures import draw_trial
+
+    recipe = condition.full_recipe()
+    steps = sum(phase.steps for phase in (*recipe.learn, *recipe.refine, *recipe.finish))
+    with _shown(f"{condition.name}, seed {seed}", steps) as show:
+        latest: list[Record] = []
+
+        def on_record(record: Record) -> None:
+            latest[:] = [record]
+            show(record)
+
+        try:
+            result = trained(condition, digits, seed, state=folder / "state", on_record=on_record)
+        except EqlearnError as error:
+            forget(folder / "state")  # from where it stands it would fail again
+            typer.echo(f"seed {seed} came to nothing: {error}")
+            return {"failure": str(error)}
+        except KeyboardInterrupt:
+            if latest:
+                settle_(latest[0].model)
+                save_system(folder, latest[0].model.eval(), condition, digits.side)  # type: ignore[arg-type]
+                typer.echo(f"Stopped; the system as it stands is in {folder}, the same command goes on.")
+            raise typer.Exit(130) from None
+    bound = BOUND if condition.below is None else condition.below
+    told, evaluations = measures(result.model, digits, condition.operation, seed, bound)
+    save_system(folder, result.model, condition, digits.side)
+    forget(folder / "state")
+    leave_picture(folder.parent.parent / f"{folder.name}.png", draw_trial(evaluations, told["equation"]))
+    kept = simplest_head(result.heads) if result.heads else None
+    heads = [
+        {"nodes": head.complexity, "error": head.error, "origin": head.origin, "kept": head is kept}
+        for head in result.heads
+    ]
+    typer.echo(
+        f"{result.seconds:7.0f} s  seed {seed}: {(told['equation'] or 'ReLU network')[:100]}  "
+        f"test: {told['test']['accuracy']:.1%} right, mean error {told['test']['mean_absolute_error']:.3f}"
+    )
+    return {**told, "heads": heads, "seconds": round(result.seconds, 1), "resumed": result.resumed}
+
+
+def _conclude(condition: Condition, ledger: Ledger) -> None:
+    """The page and the figures of all trials; with a bound, both networks together once both are there."""
+    from dataclasses import replace
+
+    from eqlearn.paper.pages.mnist import condition_page, finished
+    from eqlearn.paper.pages.mnist_figures import draw_generalisation, draw_maps
+    from eqlearn.runs.ledger import read_ledger
+
+    path, trials = ledger.path, list(ledger.trials.values())
+    if finished(trials):
+        leave_picture(path.with_name(f"{condition.name}-latents.png"), draw_maps(finished(trials)))
+    both: dict[str, list[dict[str, Any]]] = {}
+    for network in Network:
+        other = path.with_name(f"{replace(condition, network=network.value).name}.json")
+        if condition.below is not None and other.exists():
+            both[network.value] = list(read_ledger(other)["trials"].values())
+    first = {network: finished(group)[0] for network, group in both.items() if finished(group)}
+    if first:
+        picture = replace(condition, network="eql").name
+        leave_picture(path.with_name(f"{picture}-generalisation.png"), draw_generalisation(first))
+    leave_table(ledger, condition_page(asdict(condition), trials, both))
+
+
+@contextmanager
+def _shown(title: str, steps: int) -> Iterator[Callable[[Record], None]]:
+    """A bar with the loss and the equation as it stands; a line now and then where there is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console()
+    done: dict[str, int] = {}
+
+    def count(record: Record) -> int:
+        done[record.phase] = record.step
+        return sum(done.values())
+
+    if not console.is_terminal:
+
+        def line(record: Record) -> None:
+            if sum(done.values()) // 1_000 < count(record) // 1_000:
+                console.print(f"{title}: {record.phase} {record.step}, {_glance(record)}", soft_wrap=True)
+
+        yield line
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=steps)
+
+        def bar(record: Record) -> None:
+            progress.update(task, completed=count(record), description=f"{record.phase}: {_glance(record)}")
+
+        yield bar
+
+
+def _glance(record: Record) -> str:
+    """The loss, and the equation where it is short enough to be read."""
+    from eqlearn.errors import NotFinite
+    from eqlearn.latent.arithmetic import LATENTS
+    from eqlearn.symbolic.equation import Equation
+
+    loss = f"loss {float(record.loss.min()):.3f}"
+    if record.weights_left.dim() == 0 and 0 < int(record.weights_left) <= 12:
+        with suppress(NotFinite):  # a look at a network that is still moving
+            return f"{loss}, y = {Equation.read(record.model, LATENTS).rounded(3)}"
+    left = int(record.weights_left.min())
+    return f"{loss}, {left} weights left" if left > 0 else loss

@@ -1,0 +1,263 @@
+"""One trial of a dynamical system: find the equations, then measure them on fresh series, far out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from eqlearn.dynamics.integrate import Form
+from eqlearn.errors import EqlearnError, NotFinite
+from eqlearn.latent.cells import EQLCell, rollout
+from eqlearn.latent.find import Follow, FoundDynamics, encoder_scales, find_dynamics, plainly
+from eqlearn.latent.gauge import Gauge, fit_gauge, rewritten, without_small
+from eqlearn.latent.law import Law
+from eqlearn.latent.series import SeriesEncoder
+from eqlearn.latent.system import DynamicsSystem, Pairs, PropagationLoss
+from eqlearn.paper.baselines import ReLUCell
+from eqlearn.paper.dynamics_data import System
+from eqlearn.paper.dynamics_presets import TWINS, DynamicsPreset
+from eqlearn.symbolic.equation import Equation
+from eqlearn.training.loop import Record, Training, train
+from eqlearn.training.state import TrainingState
+
+# Whether a term is there is decided where the fitted line says that the parameter is zero, far from the
+# line's middle. With 200 series its standard error there would be half of what `FAINT` lets pass.
+TEST_SERIES = 2_000
+POINTS = 200  # of them kept in the record, for the figure of z against the parameter
+FAINT = 1e-3  # of the largest change: below it, a term is not counted as one that was found
+LEGIBLE = 90  # weights of a network whose equations are worth a line while it trains
+
+
+def fresh_pairs(system: System, seed: int) -> Pairs:
+    """Fresh series that no training saw, followed far beyond the horizon of training."""
+    return system.pairs(100_000 + seed, series=TEST_SERIES, steps=system.far)
+
+
+def equation_trial(
+    preset: DynamicsPreset,
+    seed: int,
+    *,
+    follow: Follow = plainly,
+    on_record: Callable[[Record], object] | None = None,
+) -> dict[str, Any]:
+    """Encoder and equations from training series of one seed, measured on fresh ones with the encoder's z."""
+    system, began = preset.system, time.perf_counter()
+    try:
+        found = find_dynamics(
+            system.pairs(seed), preset.settings, seed=seed, follow=follow, on_record=on_record
+        )
+    except EqlearnError as error:
+        return {"seed": seed, "failure": str(error), "seconds": time.perf_counter() - began}
+    seconds = time.perf_counter() - began
+    test = fresh_pairs(system, seed)
+    z = found.latent(test.observed.states)[0]
+    try:
+        gauge = fit_gauge(z, _known(test))
+    except EqlearnError as error:
+        return {"seed": seed, "failure": str(error), "seconds": seconds}
+    predicted = found.predict(test.observed.states, test.propagated.states[:, 0], system.far)
+    return {
+        "seed": seed,
+        "failure": "",
+        "seconds": seconds,
+        "diverged": found.failures,
+        "line_error": _line_error(gauge, z, _known(test)),
+        **_said(found, gauge, system, test),
+        "z": _rounded(z[:POINTS]),
+        "parameter": _rounded(_known(test)[:POINTS]),
+        **_propagated(predicted, test),
+    }
+
+
+def _said(found: FoundDynamics, gauge: Gauge, system: System, test: Pairs) -> dict[str, Any]:
+    """The equations in all gauges, and how far they are from the truth."""
+    found_ones = dict(zip(system.states, found.equations, strict=True))
+    parameter = {s: _in_parameter(e, gauge, system) for s, e in found_ones.items()}
+    short = {s: shortened(e, s, system, test) for s, e in parameter.items() if e is not None}
+    measures = {s: compared(short[s], s, system) for s in short}
+    worst = max((m["coefficient_error"] for m in measures.values()), default=float("inf"))
+    spurious = [term for m in measures.values() for term in m["spurious"]]
+    return {
+        "correlation": gauge.correlation,
+        "scale": gauge.scale,
+        "shift": gauge.shift,
+        "equations": {s: _text(e) for s, e in found_ones.items()},
+        "canonical": {s: _text(e.snapped()) for s, e in zip(system.states, found.canonical, strict=True)},
+        "in_parameter": {s: _text(e) for s, e in parameter.items()},
+        "readable": {s: str(e.rounded(4)) for s, e in short.items()},
+        "coefficient_error": worst,
+        "spurious": spurious,
+        "missing": [term for m in measures.values() for term in m["missing"]],
+        "right": len(short) == len(system.states) and worst <= system.tolerance and not spurious,
+    }
+
+
+def _line_error(gauge: Gauge, z: Tensor, parameter: Tensor) -> float:
+    """The standard error of the fitted line where the parameter is zero."""
+    off = parameter - gauge.parameter(z)
+    away = (gauge.latent(0.0) - z.mean()).square() / (z - z.mean()).square().mean()
+    return float((off.square().sum() / (len(z) - 2) * (1 + away) / len(z)).sqrt())
+
+
+def _in_parameter(equation: Equation, gauge: Gauge, system: System) -> Equation | None:
+    """The equation in the true parameter; None where a network left unpruned is too large to multiply out."""
+    if equation.complexity > 400:
+        return None
+    return rewritten(equation, gauge, "z", system.parameter)
+
+
+def shortened(equation: Equation, state: str, system: System, test: Pairs) -> Equation:
+    """The equation without what is too faint to be read: less than a thousandth of the largest change."""
+    first = test.propagated.states[:, : system.horizon].reshape(-1, len(system.states)).numpy()
+    sample = {name: first[:, i] for i, name in enumerate(system.states)}
+    sample[system.parameter] = _known(test).repeat_interleave(system.horizon).numpy()
+    return without_small(equation, sample, FAINT, beside=state)
+
+
+def compared(equation: Equation, state: str, system: System) -> dict[str, Any]:
+    """The largest relative error of a true coefficient, terms that are missing, and terms that should not
+    be there: neither in the truth nor in the next orders of its expansion."""
+    variables = (*system.states, system.parameter)
+    truth = _coefficients(Equation.parse(system.truth[state], variables))
+    mine = _coefficients(equation)
+    allowed = {Equation.parse(text, variables).expr for text in system.higher.get(state, ())}
+    errors = [abs(mine.get(m, 0.0) - c) / abs(c) for m, c in truth.items()]
+    return {
+        "coefficient_error": max(errors),
+        "missing": [f"{m} in {state}'" for m in truth if m not in mine],
+        "spurious": [
+            f"{c:.3g}*{m} in {state}'" for m, c in mine.items() if m not in truth and m not in allowed
+        ],
+    }
+
+
+def _coefficients(equation: Equation) -> dict[Any, float]:
+    terms = (term.as_coeff_Mul() for term in sp.Add.make_args(sp.expand(equation.expr)))
+    return {m: float(c) for c, m in terms}
+
+
+def twin_trial(
+    preset: DynamicsPreset, seed: int, *, share: float = 1.0, follow: Follow = plainly
+) -> dict[str, Any]:
+    """The same encoder with a ReLU network for a cell, trained on the same series."""
+    system, began = preset.system, time.perf_counter()
+    pairs = system.pairs(seed)
+    twin = TWINS[system.name]
+    schedule = tuple(replace(p, steps=max(20, int(share * p.steps))) for p in twin.schedule)
+    form: Form = "map" if preset.settings.cell.form == "map" else "residual"
+    scales = pairs.propagated.scales.float()
+    encoder = SeriesEncoder(
+        len(system.states), system.observed, 1, shape=preset.settings.encoder,
+        scales=encoder_scales(pairs.observed, twin.scaling), seed=seed * 1000 + 500,
+    )  # fmt: skip
+    cell = ReLUCell(
+        len(system.states), 1, depth=twin.depth, form=form, dt=system.dt, scales=scales, seed=seed
+    )
+    model = DynamicsSystem(encoder, cell)
+    loss = PropagationLoss(pairs, scales=scales, batch=preset.settings.batch, seed=seed)
+
+    def start(state: TrainingState | None) -> Training:
+        return train(model, loss, schedule, optimiser=torch.optim.Adam, resume=state)
+
+    try:
+        for _ in follow("twin", start):
+            pass
+    except EqlearnError as error:
+        return {"seed": seed, "failure": str(error), "seconds": time.perf_counter() - began}
+    seconds = time.perf_counter() - began
+    model.eval()
+    encoder.take_statistics_(pairs.observed.states.float())
+    test = fresh_pairs(system, seed)
+    with torch.no_grad():
+        first = test.propagated.states[:, 0]
+        after = model(test.observed.states.float(), first.float(), system.far).double()
+        z = model.latent(test.observed.states.float())[0].double()
+    try:
+        correlation = fit_gauge(z, _known(test)).correlation
+    except EqlearnError as error:
+        return {"seed": seed, "failure": str(error), "seconds": seconds}
+    predicted = torch.cat([first.mT[None], after]).permute(2, 0, 1)
+    return {
+        "seed": seed,
+        "failure": "",
+        "seconds": seconds,
+        "correlation": correlation,
+        **_propagated(predicted, test),
+    }
+
+
+def euler(system: System, seed: int) -> dict[str, Any]:
+    """Euler's method on the true rate of change with the true parameter, on the same test series."""
+    test = fresh_pairs(system, seed)
+    variables = (*system.states, system.parameter)
+    rates = [Equation.parse(system.rate[s], variables).expr for s in system.states]
+    law = Law.of(rates, system.states, (system.parameter,), form="residual", dt=system.dt)
+    first = test.propagated.states[:, 0].mT
+    after = rollout(law, first, _known(test)[None], system.far)
+    return {"seed": seed, **_propagated(torch.cat([first[None], after]).permute(2, 0, 1), test)}
+
+
+def _propagated(predicted: Float[Tensor, "series time states"], test: Pairs) -> dict[str, Any]:
+    """The root mean square error at each time, over series and states; the states of the first."""
+    truth = test.propagated.states
+    errors = (predicted - truth).square().sum(dim=2).mean(dim=0).sqrt()
+    stride = max(1, (len(errors) - 1) // 100)
+    return {
+        "steps": list(range(0, len(errors), stride)),
+        "errors": _rounded(errors[::stride]),
+        "far_error": float(errors[-1]),
+        "series": [_rounded(state) for state in predicted[0].mT],
+    }
+
+
+def _rounded(values: Tensor) -> list[float | None]:
+    """Six digits are enough for a figure; what is not finite is written as null."""
+    return [float(f"{v:.6g}") if np.isfinite(v) else None for v in values.tolist()]
+
+
+def _known(pairs: Pairs) -> Tensor:
+    if pairs.observed.parameter is None:
+        raise EqlearnError("these series do not say their true parameter, so nothing can be compared")
+    return pairs.observed.parameter
+
+
+def _text(equation: Equation | None) -> str:
+    if equation is None:
+        return ""
+    text = str(equation)
+    return text if len(text) <= 2_000 else f"<a formula of {equation.complexity} nodes>"
+
+
+def exact_series(system: System, seed: int) -> Mapping[str, Any]:
+    """The truth of the series that is shown, state by state, with its times."""
+    test = fresh_pairs(system, seed)
+    times = system.dt * np.arange(system.far + 1)
+    return {"times": times.tolist(), "series": [_rounded(s) for s in test.propagated.states[0].mT]}
+
+
+def present_equations(record: Record, states: Sequence[str]) -> list[str]:
+    """The equations that the leading member of a training has come to, cut to a line each.
+
+    Nothing while they are too long to be worth reading: a network that is not pruned yet.
+    """
+    system = record.model
+    if not isinstance(system, DynamicsSystem) or not isinstance(system.cell, EQLCell):
+        return []
+    losses = record.loss.nan_to_num(nan=torch.inf)
+    leader = int(losses.argmin())
+    if system.cell.members is None or int(record.weights_left.flatten()[leader]) > LEGIBLE:
+        return []
+    cell = system.cell.member(leader).double().eval()
+    try:
+        equations = Law.of_cell(cell, states, ("z",)).equations()
+    except NotFinite:  # a look at a network that is still moving
+        return []
+    return [f"{s}' = {e.rounded(3)}"[:110] for s, e in zip(states, equations, strict=True)]

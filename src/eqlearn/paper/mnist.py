@@ -1,0 +1,335 @@
+"""MNIST arithmetic: the paper's recipe, the released code's and ours, as data; and one trial of each."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.io.digits import Digits, LabelledImages
+from eqlearn.latent.arithmetic import ImageArithmetic, Operation, PairLoss, random_pairs
+from eqlearn.latent.heads import Head, eliminated_heads, free_constant_, hold_straight_, simplest_head
+from eqlearn.latent.images import Augmentation, ImageEncoder, encode, take_statistics_
+from eqlearn.nn.eql import EQL, INITS, Init
+from eqlearn.nn.penalties import L0, Penalty, SmoothHalf
+from eqlearn.nn.primitives import PAPER, RELEASED
+from eqlearn.nn.sparse import settle_
+from eqlearn.paper.baselines import relu_network
+from eqlearn.runs.ledger import followed
+from eqlearn.search.networks.refine import eliminate, polish
+from eqlearn.training.loop import Record, Training, train
+from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
+from eqlearn.training.presets import GatedL0
+from eqlearn.training.schedule import Phase, Schedule
+from eqlearn.training.state import TrainingState, seeded
+
+# The paper's functions, each with a slope near one at zero: sin(g) in place of sin(2πg), the logistic
+# function in place of sigmoid(20g). What they can express is the same, but a penalty on weights no longer
+# favours a sine, whose weight is 2π times smaller than a straight line's: so came the paper's Trial 3.
+EVEN = "one*2 id*4 square*4 sin1*2 exp*2 logistic*2 mul*2"
+POLISHED = 50_000  # pairs that fit the constants of an equation whose form is decided
+STAGES = ("learn", "refine", "finish")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Everything that decides a trial, but for the data, the operation and the seed.
+
+    `learn` trains encoder and equation together. Where there are `heads`, that many equations share the
+    encoder, the last of them held straight; `sparsify` then trains them alone on its latents of `observed`
+    pairs, the simplest is kept, `refine` trains it with the encoder, its form held, and `finish` does so once
+    more between two exact fits of its constants, the normalisation of the latents held.
+    """
+
+    name: str
+    learn: Schedule
+    penalty: Penalty
+    primitives: str = PAPER
+    init: Init = INITS["default"]
+    gates: Literal["none", "hidden", "all"] = "none"
+    encoder: Mapping[str, Any] = field(default_factory=dict)
+    rows: int | None = None
+    batch: int = 200
+    pairs: int = 2_000
+    disjoint: bool = False
+    augmentation: Augmentation | None = None
+    huber: float | None = None
+    optimiser: OptimiserFactory = RMSPropTF1
+    heads: int | None = None
+    observed: int = 1_000
+    sparsify: Schedule = ()
+    refine: Schedule = ()
+    finish: Schedule = ()
+
+
+# Numbers in brackets are rows of "the paper's text and the authors' code" in docs/paper.md.
+_PAPER = Recipe(
+    name="paper-half",
+    learn=(
+        Phase(name="sparsify", steps=10_000, lr=1e-2, penalty=0.05, prune_below=0.01),  # [28, 30]
+        Phase(name="fine-tune", steps=10_000, lr=1e-4),  # [29]
+    ),
+    penalty=SmoothHalf(a=0.01),
+    init=INITS["released-systems"],  # [35]
+    encoder={"padding": "same"},  # [32]
+    disjoint=True,  # 100 pairs of 200 images [27]
+)
+_L0_PHASES = tuple(  # the released three phases [36]; the paper gives none
+    Phase(name=name, steps=10_001, lr=lr, penalty=0.05)
+    for name, lr in (("coarse", 1e-2), ("middle", 1e-3), ("fine", 1e-4))
+)
+_RELEASED = replace(
+    _PAPER,
+    name="released-half",
+    learn=(
+        Phase(name="sparsify", steps=10_001, lr=1e-2, penalty=0.05, prune_below=0.01),
+        Phase(name="fine-tune", steps=10_001, lr=1e-3),
+    ),
+    penalty=SmoothHalf(a=0.05),
+    primitives=RELEASED,
+    encoder={"padding": "same", "affine": True, "brightest": 1.0, "momentum": 0.01},  # [26, 33]
+    rows=10_000,  # [25]
+)
+_MODERN = Recipe(
+    name="modern-half",
+    learn=(
+        Phase(
+            name="learn",
+            steps=3_000,
+            lr=2e-3,
+            warm_up=200,
+            decay="cosine",
+            penalty=0.05,
+            ramp="linear",
+            clip=5.0,
+        ),
+    ),
+    penalty=SmoothHalf(),
+    primitives=EVEN,
+    init=Init(first=0.3, middle=0.3, last=0.5),
+    batch=100,
+    pairs=1_000,
+    augmentation=Augmentation(degrees=10.0, stretch=0.1, shift=2.0),
+    huber=1.0,
+    optimiser=torch.optim.Adam,
+    heads=8,
+    sparsify=(
+        Phase(name="sparsify", steps=1_000, lr=1e-2, penalty=1.0, ramp="linear", prune_below=0.01, clip=5.0),
+    ),
+    refine=(Phase(name="refine", steps=8_000, lr=2e-3, warm_up=200, decay="cosine", clip=5.0),),
+    finish=(Phase(name="finish", steps=4_000, lr=1e-3, warm_up=200, decay="cosine", clip=5.0),),
+)
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe
+    for recipe in (
+        _PAPER,
+        replace(
+            _PAPER, name="paper-l0", learn=_L0_PHASES, penalty=L0(), gates="all", init=INITS["released-l0"],
+        ),
+        _RELEASED,
+        replace(
+            _RELEASED, name="released-l0", learn=_L0_PHASES, penalty=GatedL0(), gates="hidden",
+            init=INITS["released-l0"],
+        ),
+        _MODERN,
+        replace(
+            _MODERN,
+            name="modern-l0",
+            learn=(replace(_MODERN.learn[0], penalty=0.02),),
+            sparsify=(replace(_MODERN.sparsify[0], penalty=0.5),),
+            penalty=L0(),
+            gates="all",
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Condition:
+    """What a trial is a trial of: the recipe, the data, the operation, the bound on sums seen, the network
+    after the encoder ("eql" or "relu")."""
+
+    recipe: str = "modern-half"
+    dataset: str = "mnist"
+    formula: str = "a+b"
+    below: float | None = None
+    network: str = "eql"
+
+    @property
+    def name(self) -> str:
+        parts = [self.recipe]
+        parts += [] if self.dataset == "mnist" else [self.dataset]
+        parts += [] if self.formula == "a+b" else [self.formula.replace("*", "x").replace("/", "over")]
+        parts += [] if self.below is None else [f"below-{self.below:g}"]
+        parts += [] if self.network == "eql" else [self.network]
+        return "-".join(parts)
+
+    @property
+    def operation(self) -> Operation:
+        return Operation(self.formula)
+
+    def check(self) -> None:
+        """Refuses an operation or a bound that leaves nothing to learn."""
+        table = self.operation.table()
+        if self.below is not None and not bool((table < self.below).any()):
+            least = float(table.min())
+            raise InvalidArgument(
+                f"no result of {self.formula!r} is `below` {self.below:g}; they begin at {least:g}"
+            )
+
+    def full_recipe(self) -> Recipe:
+        """The recipe as it applies here."""
+        if self.recipe not in RECIPES:
+            raise UnknownName(f"no recipe named {self.recipe!r}; the known ones are {', '.join(RECIPES)}")
+        recipe = RECIPES[self.recipe]
+        if self.dataset == "digits":  # 8 x 8 pixels, 1,437 images: a smaller encoder, fewer steps
+            recipe = replace(recipe, encoder={"channels": (16, 32), "kernel": 3, "padding": "same"})
+            if recipe.heads is not None:
+                recipe = replace(
+                    recipe,
+                    augmentation=None,
+                    huber=None,
+                    batch=200,
+                    pairs=500,
+                    observed=min(recipe.observed, 500),
+                    learn=_shortened(recipe.learn, 400),
+                    sparsify=_shortened(recipe.sparsify, 400),
+                    refine=_shortened(recipe.refine, 1_000),
+                    finish=_shortened(recipe.finish, 200),
+                )
+        if self.recipe == "released-half" and self.below is not None:  # [31]
+            first, second = recipe.learn
+            plain = " ".join(unit for unit in RELEASED.split() if not unit.startswith("mul"))
+            recipe = replace(recipe, primitives=plain, learn=(replace(first, ramp="sin2"), second))
+        if self.network == "relu":
+            unpenalised = tuple(replace(p, penalty=0.0, prune_below=None) for p in recipe.learn)
+            learn = (*unpenalised, *recipe.refine, *recipe.finish)
+            recipe = replace(recipe, learn=learn, heads=None, sparsify=(), refine=(), finish=())
+        return recipe
+
+
+def _shortened(schedule: Schedule, steps: int) -> Schedule:
+    return tuple(
+        replace(phase, steps=min(phase.steps, steps), warm_up=min(phase.warm_up, steps // 10))
+        for phase in schedule
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained system, in `eval()`, the equations that were to choose from, and the seconds it took.
+
+    Of a trial that was `resumed`, the seconds are those since then.
+    """
+
+    model: ImageArithmetic
+    heads: tuple[Head, ...]
+    seconds: float
+    resumed: bool
+
+
+def build(condition: Condition, side: int, seed: int) -> ImageArithmetic:
+    """The untrained system."""
+    recipe, operation = condition.full_recipe(), condition.operation
+    with seeded(seed):
+        encoder = ImageEncoder(side, **recipe.encoder)
+        network: nn.Module = relu_network(2)
+    if condition.network == "eql":
+        network = EQL(
+            2, 1, recipe.primitives, members=recipe.heads, gates=recipe.gates != "none", init=recipe.init,
+            seed=64 * seed,
+        )  # fmt: skip
+        if recipe.gates == "hidden":
+            network.readout.gate = None
+        if recipe.heads is not None:
+            hold_straight_(network)
+    return ImageArithmetic(encoder, network, operation.scale, operation.offset)
+
+
+def trained(
+    condition: Condition,
+    digits: Digits,
+    seed: int,
+    *,
+    state: Path | None = None,
+    on_record: Callable[[Record], object] | None = None,
+    record_every: int = 100,
+) -> Trained:
+    """One trial from start to end; with `state`, where it stands goes to files beside that path, and a trial
+    that was killed goes on from them to the same end."""
+    recipe = condition.full_recipe()
+    data = LabelledImages(digits.train.images[: recipe.rows], digits.train.labels[: recipe.rows])
+    model = build(condition, digits.side, seed)
+    began, resumed = perf_counter(), state is not None and _checkpoint(state, "learn").exists()
+
+    def run(stage: int, schedule: Schedule) -> None:
+        loss = PairLoss(
+            data.images, data.labels, condition.operation, seed=len(STAGES) * seed + stage,
+            batch=recipe.batch, pairs=recipe.pairs, disjoint=recipe.disjoint,
+            augmentation=recipe.augmentation, below=condition.below, huber=recipe.huber,
+        )  # fmt: skip
+
+        # A form that is held has no gates any more; its phases have no penalty, which is only recorded.
+        penalty = recipe.penalty if stage == 0 else SmoothHalf()
+
+        def start(where: TrainingState | None) -> Training:
+            return train(
+                model, loss, schedule, penalty=penalty, optimiser=recipe.optimiser,
+                record_every=record_every, on_record=on_record, resume=where,
+            )  # fmt: skip
+
+        records = start(None) if state is None else followed(_checkpoint(state, STAGES[stage]), start)
+        deque(records, maxlen=0)
+
+    run(0, recipe.learn)
+    heads: list[Head] = []
+    if isinstance(model.equation, EQL) and recipe.heads is not None:
+        z, y = _observed(model, data, condition, seed, recipe.observed)
+        heads = eliminated_heads(
+            model.equation, z, y, recipe.sparsify, penalty=recipe.penalty, optimiser=recipe.optimiser
+        )
+        network = simplest_head(heads).network
+        for stage, schedule in ((1, recipe.refine), (2, recipe.finish)):
+            model.equation = network
+            if stage == 2 and isinstance(model.encoder, ImageEncoder):
+                model.encoder.hold_normalisation_()
+            run(stage, schedule)
+            z, y = _observed(model, data, condition, seed, POLISHED)
+            free_constant_(network)
+            network = eliminate(network, z[: recipe.observed], y[: recipe.observed])
+            network = polish(network, z, y).network.to(z.dtype)
+        model.equation = network
+    else:
+        settle_(model.equation)
+        take_statistics_(model.encoder, data.images)
+    return Trained(model.eval(), tuple(heads), perf_counter() - began, resumed)
+
+
+def forget(state: Path) -> None:
+    """Removes the files of a trial that is over."""
+    for stage in STAGES:
+        _checkpoint(state, stage).unlink(missing_ok=True)
+
+
+def _checkpoint(state: Path, stage: str) -> Path:
+    return state.with_name(f"{state.name}.{stage}.safetensors")
+
+
+def _observed(
+    model: ImageArithmetic, data: LabelledImages, condition: Condition, seed: int, count: int
+) -> tuple[Tensor, Tensor]:
+    """Latents of random pairs of training images, and what the equation is to give for them."""
+    take_statistics_(model.encoder, data.images)
+    latents = encode(model.encoder, data.images)
+    table = condition.operation.table()
+    allowed = None if condition.below is None else table < condition.below
+    first, second = random_pairs(data.labels, count, seed, allowed)
+    target = table[data.labels[first], data.labels[second]]
+    return torch.cat([latents[first], latents[second]], dim=1), (target - model.offset) / model.scale

@@ -1,0 +1,170 @@
+"""What a trained arithmetic system is worth: accuracies, latent against digit, the equation's form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy as sp
+import torch
+from jaxtyping import Bool, Float, Int64
+from torch import Tensor
+
+from eqlearn.io.digits import Digits, LabelledImages
+from eqlearn.latent.arithmetic import LABELS, LATENTS, ImageArithmetic, Operation, random_pairs
+from eqlearn.latent.gauge import Gauge, fit_gauge, rewritten, without_small
+from eqlearn.latent.images import encode
+from eqlearn.nn.eql import EQL
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import real_symbol
+
+PAIRS = 20_000
+BOUND = 15.0  # the paper's border between sums seen and sums to extrapolate to
+FIVE = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Latents of one set of images, and predictions for random pairs of them."""
+
+    latents: Float[Tensor, " rows"]
+    labels: Int64[Tensor, " rows"]
+    predicted: Float[Tensor, " pairs"]
+    true: Float[Tensor, " pairs"]
+
+    @property
+    def gauge(self) -> Gauge:
+        """The straight line through the digit against the latent, with its correlation."""
+        return fit_gauge(self.latents, self.labels.float())
+
+    def accuracy(self, kept: Bool[Tensor, " pairs"] | None = None) -> float | None:
+        """The share of predictions that are right after rounding, among those kept; None if there is none."""
+        right = (self.predicted.round() == self.true).double()
+        right = right if kept is None else right[kept]
+        return float(right.mean()) if len(right) > 0 else None
+
+    def by_result(self) -> list[list[float]]:
+        """For each true result: it, the share that is right, and the predictions' 5, 50 and 95 % points."""
+        rows = []
+        for value in self.true.unique().tolist():
+            mine = self.true == value
+            points = torch.quantile(self.predicted[mine].double(), torch.tensor([0.05, 0.5, 0.95]).double())
+            rows.append([value, self.accuracy(mine) or 0.0, *(round(p, 3) for p in points.tolist())])
+        return rows
+
+    def plain(self, bound: float) -> dict[str, Any]:
+        """The figures of the paper, ready for JSON."""
+        gauge, large = self.gauge, self.true >= bound
+        return {
+            "accuracy": self.accuracy(),
+            "mean_absolute_error": float((self.predicted - self.true).abs().double().mean()),
+            "correlation": gauge.correlation,
+            "slope": gauge.scale,
+            "intercept": gauge.shift,
+            "accuracy_below_bound": self.accuracy(~large),
+            "accuracy_from_bound": self.accuracy(large),
+            "pairs": len(self.true),
+            "by_result": self.by_result(),
+        }
+
+
+@torch.no_grad()
+def evaluate(
+    model: ImageArithmetic, data: LabelledImages, operation: Operation, seed: int, pairs: int = PAIRS
+) -> Evaluation:
+    """Predictions for random pairs of images, drawn from `seed`."""
+    latents = encode(model.encoder, data.images)
+    first, second = random_pairs(data.labels, pairs, seed)
+    predicted = model.eval().combine(latents[first], latents[second])
+    true = operation.table()[data.labels[first], data.labels[second]]
+    return Evaluation(latents[:, 0], data.labels, predicted, true)
+
+
+def expected(operation: Operation, gauge: Gauge) -> Equation:
+    """The equation that the encoder's straight line makes one expect: the operation on `scale·z + shift`."""
+    digits = [gauge.parameter(real_symbol(z)) for z in LATENTS]
+    expr = operation.equation.expr.subs(
+        dict(zip(map(real_symbol, ("a", "b")), digits, strict=True)), simultaneous=True
+    )
+    return Equation(sp.expand(expr), LATENTS)
+
+
+def in_digits(equation: Equation, gauge: Gauge) -> Equation:
+    """The equation in units of the digit, without what is below a hundredth of its largest term, two digits
+    of each constant kept: a perfect run says `psi_1 + psi_2`."""
+    for z, psi in zip(LATENTS, LABELS, strict=True):
+        equation = rewritten(equation, gauge, z, psi)
+    rng = np.random.default_rng(0)
+    sample = {psi: rng.integers(0, 10, size=1_000).astype(float) for psi in LABELS}
+    return without_small(equation, sample, 1e-2).rounded(2).snapped(tolerance=1e-9)
+
+
+def monomials(equation: Equation) -> frozenset[tuple[int, ...]] | None:
+    """The powers of the variables in each term but the constant; None for what is no polynomial."""
+    symbols = [real_symbol(v) for v in equation.variables]
+    expr = sp.expand(equation.expr)
+    if not expr.is_polynomial(*symbols):
+        return None
+    return frozenset(m for m in sp.Poly(expr, *symbols).monoms() if any(m))
+
+
+def asymmetry(equation: Equation) -> float | None:
+    """How far the sizes of the two latents' coefficients are apart, by their mean; None without both."""
+    expr, (first, second) = sp.expand(equation.expr), map(real_symbol, equation.variables)
+    a, b = (abs(float(expr.coeff(z, 1).subs({first: 0, second: 0}))) for z in (first, second))
+    return None if a * b == 0 else abs(a - b) / ((a + b) / 2)
+
+
+def described(model: ImageArithmetic, operation: Operation, gauge: Gauge) -> dict[str, Any]:
+    """The equation, the one expected, the one in units of the digit, and whether the form is right."""
+    if not isinstance(model.equation, EQL):
+        return {"equation": None}
+    equation = Equation.read(model, LATENTS)
+    awaited = expected(operation, gauge)
+    right = monomials(equation) is not None and monomials(equation) == monomials(awaited)
+    return {
+        "equation": str(equation.rounded(6)),
+        "expected": str(awaited.rounded(4)),
+        "in_digits": str(in_digits(equation, gauge)) if right else None,
+        "right_form": right,
+        "asymmetry": asymmetry(equation) if right else None,
+        "complexity": equation.complexity,
+    }
+
+
+@torch.no_grad()
+def composed(
+    model: ImageArithmetic, evaluation: Evaluation, operation: Operation
+) -> Float[Tensor, "labels 3"]:
+    """Latent map and equation put together: for each digit, the median latent of its images, what the
+    equation makes of it beside the median latent of a five, and what it should make.
+
+    However crooked the first column, a latent map that the equation undoes makes the other two equal.
+    """
+    digits = torch.arange(operation.labels)
+    medians = torch.stack([evaluation.latents[evaluation.labels == d].median() for d in digits])[:, None]
+    values = model.combine(medians, medians[FIVE].expand_as(medians))
+    return torch.stack([medians[:, 0], values, operation.table()[:, FIVE]], dim=1)
+
+
+def measures(
+    model: ImageArithmetic, digits: Digits, operation: Operation, seed: int, bound: float = BOUND
+) -> tuple[dict[str, Any], dict[str, Evaluation]]:
+    """Everything to be told of a trained system, and what figures are drawn from.
+
+    Results below `bound` and from it on are also counted apart.
+    """
+    evaluations = {
+        "train": evaluate(model, digits.train, operation, seed),
+        "test": evaluate(model, digits.test, operation, seed + 1),
+    }
+    told = {name: evaluation.plain(bound) for name, evaluation in evaluations.items()}
+    map_of = composed(model, evaluations["train"], operation)
+    return {
+        **described(model, operation, evaluations["train"].gauge),
+        **told,
+        "bound": bound,
+        "latent_map": [[round(v, 4) for v in row] for row in map_of.tolist()],
+        "composed_error": float((map_of[:, 1] - map_of[:, 2]).abs().mean()),
+    }, evaluations

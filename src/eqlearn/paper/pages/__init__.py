@@ -1,0 +1,1 @@
+"""The paper's results in Markdown, from ledgers alone."""

@@ -1,0 +1,150 @@
+"""Success rates from trials: counts by tier, 95 % intervals, tables in Markdown, one picture."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+RIGHT = ("exact", "symbolic")
+
+
+def interval(successes: int, trials: int) -> tuple[float, float]:
+    """The exact (Clopper-Pearson) 95 % interval of a success rate."""
+    from scipy.stats import beta
+
+    low = 0.0 if successes == 0 else float(beta.ppf(0.025, successes, trials - successes + 1))
+    high = 1.0 if successes == trials else float(beta.ppf(0.975, successes + 1, trials - successes))
+    return low, high
+
+
+def summary(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What the trials of one function or problem come to."""
+    right = sum(t["tier"] in RIGHT for t in trials)
+    errors = sorted(e for t in trials if (e := t.get("extrapolation_error")) is not None)
+    restarts = sum(t["restarts"] for t in trials)
+    return {
+        "trials": len(trials),
+        "exact": sum(t["tier"] == "exact" for t in trials),
+        "symbolic": right,
+        "paper": right + sum(t["tier"] == "paper" for t in trials),
+        "interval": interval(right, len(trials)),
+        "seconds": median(t["seconds"] for t in trials),
+        "restarts": restarts / len(trials),
+        "per_restart": sum(t.get("exact_restarts", 0) for t in trials) / max(1, restarts),
+        "ways": Counter(t["way"] for t in trials if t["tier"] in RIGHT and "way" in t),
+        "extrapolation_error": median(errors) if errors else None,
+    }
+
+
+def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> str:
+    """One condition of the benchmark as a Markdown table, the paper's rate beside ours."""
+    lines = [
+        "| function | paper | exact | symbolic | 95 % interval | paper's count | restarts | exact per restart"
+        " | found by | seconds | error on [-2, 2] |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, group in by_field(ledger, "function").items():
+        s = summary(group)
+        low, high = s["interval"]
+        known = paper.get(name)
+        error = s["extrapolation_error"]
+        lines.append(
+            f"| `{name}` | {'' if known is None else f'{known:g}'} | {s['exact']}/{s['trials']} "
+            f"| **{s['symbolic']}/{s['trials']}** | {low:.2f} to {high:.2f} | {s['paper']}/{s['trials']} "
+            f"| {s['restarts']:.0f} | {s['per_restart']:.2f} | {_told(s['ways'])} | {s['seconds']:.2f} "
+            f"| {'' if error is None else f'{error:.1e}'} |"
+        )
+    return "\n".join(lines)
+
+
+def rate(trials: Sequence[Mapping[str, Any]], tier: str = "symbolic") -> str:
+    """Successes of all trials started, with their 95 % interval; `tier` "paper" counts as the authors did."""
+    right = sum(t["tier"] in RIGHT or t["tier"] == tier for t in trials)
+    low, high = interval(right, len(trials))
+    return f"{right}/{len(trials)} ({low:.2f} to {high:.2f})"
+
+
+def rates_table(
+    columns: Mapping[str, Mapping[str, Any]],
+    paper: Mapping[str, float | None] | None = None,
+    as_the_authors: Sequence[str] = (),
+) -> str:
+    """Success rates function by function, a column for each ledger, the paper's rates before them.
+
+    The columns named in `as_the_authors` count successes as the paper did.
+    """
+    groups = {name: by_field(ledger, "function") for name, ledger in columns.items()}
+    functions = list(dict.fromkeys(function for group in groups.values() for function in group))
+    heads = ["function", *([] if paper is None else ["paper"]), *columns]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for function in functions:
+        known = [] if paper is None else ["" if (p := paper.get(function)) is None else f"{p:g}"]
+        ours = [
+            rate(group[function], "paper" if title in as_the_authors else "symbolic")
+            if function in group
+            else ""
+            for title, group in groups.items()
+        ]
+        lines.append(f"| {' | '.join([f'`{function}`', *known, *ours])} |")
+    return "\n".join(lines)
+
+
+def _told(ways: Counter[str]) -> str:
+    return ", ".join(way if len(ways) == 1 else f"{way} {count}" for way, count in ways.most_common())
+
+
+def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> Figure:
+    """Our success rates with their intervals, function by function, the paper's beside them where known."""
+    from matplotlib.figure import Figure
+
+    groups = {name: summary(group) for name, group in by_field(ledger, "function").items()}
+    figure = Figure(figsize=(7.0, 0.36 * len(groups) + 1.2), layout="constrained")
+    axes = figure.add_subplot()
+    for row, (name, s) in enumerate(groups.items()):
+        share = s["symbolic"] / s["trials"]
+        low, high = s["interval"]
+        axes.barh(row, share, height=0.55, color="#2b6cb0")
+        axes.plot([low, high], [row, row], color="#1a202c", linewidth=1.2)
+        if (known := paper.get(name)) is not None:
+            axes.plot(known, row, marker="D", color="#c05621", markersize=6, linestyle="none")
+    axes.set_yticks(range(len(groups)), list(groups))
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.02)
+    diamonds = ", diamond: the paper's rate" if paper else ""
+    axes.set_xlabel(f"right equations of all seeds started\n(line: 95 % interval{diamonds})")
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def suite_table(ledger: Mapping[str, Any]) -> str:
+    """A suite's recovery as a Markdown table, a row for each problem, the whole first."""
+    groups = by_field(ledger, "problem")
+    everything = summary([t for group in groups.values() for t in group])
+    low, high = everything["interval"]
+    lines = [
+        f"Recovered: {everything['symbolic']} of {everything['trials']} trials "
+        f"({low:.2f} to {high:.2f}), {sum(summary(g)['symbolic'] > 0 for g in groups.values())} "
+        f"of {len(groups)} problems at least once; median {everything['seconds']:.1f} s.",
+        "",
+        "| problem | symbolic | seconds | an equation |",
+        "|---|---|---|---|",
+    ]
+    for name, group in groups.items():
+        s = summary(group)
+        shown = next((t for t in group if t["tier"] in RIGHT), group[0])["equation"].replace("|", "\\|")
+        lines.append(f"| {name} | {s['symbolic']}/{s['trials']} | {s['seconds']:.1f} | `{shown[:90]}` |")
+    return "\n".join(lines)
+
+
+def by_field(ledger: Mapping[str, Any], field: str) -> dict[str, list[Mapping[str, Any]]]:
+    """A ledger's trials in groups, by what each says under `field`."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for trial in ledger["trials"].values():
+        groups.setdefault(trial[field], []).append(trial)
+    return groups

@@ -1,0 +1,88 @@
+"""Sets of formulas from the literature, for measuring how often the search finds the right one."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from eqlearn import Equation, Settings, discover, judge
+from eqlearn.errors import UnknownName
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A formula, the ranges its variables are drawn from, and how many rows a trial sees."""
+
+    suite: str
+    name: str
+    formula: str
+    ranges: dict[str, tuple[float, float]]
+    rows: int
+
+    @property
+    def truth(self) -> Equation:
+        return Equation.parse(self.formula, tuple(self.ranges))
+
+    def data(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Uniform in the ranges; rows where the formula is not finite are left out."""
+        rng = np.random.default_rng([20220, seed])
+        X = np.stack([rng.uniform(low, high, size=self.rows) for low, high in self.ranges.values()], axis=1)
+        y = self.truth(X)
+        return X[np.isfinite(y)], y[np.isfinite(y)]
+
+
+@cache
+def suites() -> dict[str, tuple[Problem, ...]]:
+    """All suites by name."""
+    text = resources.files("eqlearn.paper").joinpath("problems.json").read_text(encoding="utf-8")
+    return {
+        suite: tuple(
+            Problem(
+                suite,
+                p["name"],
+                p["formula"],
+                {k: (float(low), float(high)) for k, (low, high) in p["ranges"].items()},
+                p["rows"],
+            )
+            for p in problems
+        )
+        for suite, problems in json.loads(text).items()
+    }
+
+
+def find_suite(name: str) -> tuple[Problem, ...]:
+    """The problems of one suite."""
+    if name not in suites():
+        raise UnknownName(f"no suite named {name!r}; the known ones are {', '.join(suites())}")
+    return suites()[name]
+
+
+def trials(problem: Problem, seeds: Sequence[int], seconds: float) -> Iterator[dict[str, Any]]:
+    """One record per seed, with default settings; every seed started is counted."""
+    for seed in seeds:
+        X, y = problem.data(seed)
+        began = time.perf_counter()
+        found = discover(X, y, variables=tuple(problem.ranges), seconds=seconds, seed=seed)
+        if found.ended == "interrupted":
+            raise KeyboardInterrupt  # half a search is no trial; the same command does it whole
+        used = time.perf_counter() - began
+        verdict = judge(found.best.equation, problem.truth, problem.ranges)
+        yield {
+            "problem": problem.name,
+            "seed": seed,
+            "tier": verdict.tier,
+            "reason": verdict.reason,
+            "equation": str(found.best.equation),
+            "training_error": found.best.training_error,
+            "seconds": used,
+            "restarts": found.restarts,
+            "way": Settings().way(found.best.round),
+            "ended": found.ended,
+        }

@@ -1,0 +1,1 @@
+"""Searches that leave a folder, survive a kill and can be taken up again."""

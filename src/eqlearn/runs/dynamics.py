@@ -1,0 +1,143 @@
+"""A search for dynamics into a run folder: begun or continued, kept round by round, written at its end."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from eqlearn.dynamics.discover import LONG, FoundMotion, discover_dynamics
+from eqlearn.dynamics.hidden import discover_hidden
+from eqlearn.dynamics.shooting import Segments, VectorField, shoot
+from eqlearn.io.trajectories import SeriesTable
+from eqlearn.report.motion import SERIES, TIMES, Motion
+from eqlearn.report.page import page
+from eqlearn.report.payload import Sample
+from eqlearn.report.record import RunRecord
+from eqlearn.report.summary import value_text
+from eqlearn.runs.folder import REPORT, ROUNDS, RunFolder
+from eqlearn.runs.journal import FileJournal
+from eqlearn.runs.session import History, Plan, begin, nothing_left_behind
+from eqlearn.search.search import Progress
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import fitted, real_symbol
+from eqlearn.symbolic.printing import printable
+from eqlearn.validation.trajectories import Recording
+
+PARAMETERS = "parameters.csv"
+
+
+def search_dynamics(
+    folder: RunFolder,
+    data: SeriesTable,
+    plan: Plan,
+    *,
+    form: str = "ode",
+    latents: int = 0,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> RunRecord:
+    """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
+
+    `form` and `latents` are as for `discover_dynamics` and `discover_hidden`. Ctrl-C ends the search, and
+    what was found is written down all the same.
+    """
+    told = {"form": form, "latents": latents, **asdict(plan)}
+    with folder.locked(), nothing_left_behind(folder):
+        begin(folder, data, f"{len(data.recording.series)} series", told, resume)
+        history = History(folder, progress)
+        hidden: dict[str, Any] = {} if not latents else {"latents": latents}
+        find = discover_hidden if latents else discover_dynamics
+        found = find(
+            data.recording.series, form, dt=data.recording.dt, names=data.recording.names, progress=history,
+            journal=lambda name: FileJournal(folder.path / ROUNDS / name), **plan.options(), **hidden,
+        )  # fmt: skip
+        described = _described(found, data, latents)
+        record = RunRecord.of(found.found, found.targets, found.noise, history.steps, described, told)
+        sample = Sample.of(*found.rows, np.zeros(len(found.rows[0]), dtype=bool))
+        motion = _motion(found, data.recording)
+        folder.write_results(record, sample, motion)
+        if latents:
+            folder.write_text(PARAMETERS, parameters_csv(record))
+        folder.write_text(REPORT, page(record, sample, None, motion))
+        folder.log(f"ended: {found.found.ended}; chosen: {found.found.best}")
+    return record
+
+
+def _described(found: FoundMotion, data: SeriesTable, latents: int) -> dict[str, Any]:
+    return {
+        "name": data.name, "rows": len(found.rows[0]), "rows_read": data.rows, "rows_dropped": 0,
+        "fingerprint": data.fingerprint, "form": found.form, "dt": found.dt,
+        "series": len(data.recording.series), "horizon": found.horizon,
+        **({"parameters": _parameters(found, data)} if latents else {}),
+    }  # fmt: skip
+
+
+def _parameters(found: FoundMotion, data: SeriesTable) -> list[dict[str, str | float | None]]:
+    """The hidden parameters of each series and their standard errors, as rows by name; a series at rest does
+    not tell them."""
+    names = found.found.variables[len(data.recording.names) :]
+    rows: list[dict[str, str | float | None]] = []
+    for key, values, errors in zip(data.ids, found.latents, found.latent_errors, strict=True):
+        rows.append({"id": key})
+        for name, value, error in zip(names, values, errors, strict=True):
+            known = bool(np.isfinite(error))
+            rows[-1] |= {
+                name: float(value) if known else None,
+                f"{name}_error": float(error) if known else None,
+            }
+    return rows
+
+
+def parameters_csv(record: RunRecord) -> str:
+    """The hidden parameters of each series as a table, all digits kept."""
+    rows = record.data["parameters"]
+    text = io.StringIO()
+    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue()
+
+
+def parameters_text(record: RunRecord, most: int = 10) -> str:
+    """The same for a terminal, its first rows."""
+    rows = record.data["parameters"]
+    names = record.inputs[len(record.targets) :]
+    lines = [f"{', '.join(names)} in each series:"]
+    for row in rows[:most]:
+        known = [_with_error(name, row[name], row[f"{name}_error"]) for name in names]
+        lines.append("   ".join([f"{printable(row['id'])[:40]:>8}", *known]))
+    if len(rows) > most:
+        lines.append(f"     ... {len(rows) - most} more in {PARAMETERS}")
+    return "\n".join(lines)
+
+
+def _with_error(name: str, value: float | None, error: float | None) -> str:
+    if value is None or error is None:
+        return f"{name} not determined by its motion"
+    return f"{name} = {value_text(value, error)} ± {error:.2g}"
+
+
+def _motion(found: FoundMotion, recording: Recording) -> Motion:
+    """The first series, cut to what a page can show, each with the start that suits its first times best."""
+    starts, observed = [], []
+    hidden = found.latents if len(found.latents) else np.empty((len(recording.series), 0))
+    for one, latents in zip(recording.series[:SERIES], hidden[:SERIES], strict=True):
+        vector_field = VectorField([_at(equation, recording.names, latents) for equation in found.equations])
+        piece = Recording((one,), recording.dt, recording.names)
+        first = Segments.of(piece, found.form, LONG, 1, recording.spread)
+        fit = shoot(vector_field, first, fixed=np.ones(len(vector_field.start), dtype=bool), substeps=4)
+        starts.append(fit.starts[0] * recording.spread if fit.finite else one[0])
+        observed.append(one[:TIMES])
+    return Motion(tuple(observed), np.stack(starts), hidden[:SERIES], recording.dt, found.form)
+
+
+def _at(equation: Equation, states: Sequence[str], latents: np.ndarray) -> Equation:
+    """The equation of one series, its hidden parameters filled in."""
+    names = equation.variables[len(states) :]
+    values = {real_symbol(n): fitted(float(v)) for n, v in zip(names, latents, strict=True)}
+    return Equation(equation.expr.xreplace(values), states)

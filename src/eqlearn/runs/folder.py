@@ -1,0 +1,188 @@
+"""The run folder: its files, its lock, and reading it without running anything from it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from filelock import FileLock, Timeout
+
+from eqlearn.errors import InvalidArgument, InvalidFile
+from eqlearn.io.checksummed import atomic_write, read_checksummed, write_json, write_tensors
+from eqlearn.io.storage import load, save
+from eqlearn.nn.eql import EQL
+from eqlearn.report.motion import Motion
+from eqlearn.report.payload import Sample
+from eqlearn.report.record import MEASURES, RunRecord, now
+from eqlearn.symbolic.printing import printable, write
+
+RUN, EQUATION, EQUATIONS, NETWORK = "run.json", "equation.json", "equations.csv", "network.safetensors"
+SAMPLE, LOG, REPORT, ROUNDS, LOCK = "sample.safetensors", "log.txt", "report.html", "rounds", ".lock"
+MOTION = "motion.safetensors"
+
+
+class RunFolder:
+    """A folder that holds one run; nothing is written before it is `locked`."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    @staticmethod
+    def numbered(parent: Path, name: str) -> RunFolder:
+        """A new folder of that name, or with the first number behind it that is free."""
+        number = 1
+        while True:
+            path = parent / (name if number == 1 else f"{name}-{number}")
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                number += 1
+            else:
+                return RunFolder(path)
+
+    def __str__(self) -> str:
+        return repr(str(self.path))
+
+    @property
+    def holds_run(self) -> bool:
+        return (self.path / RUN).exists()
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Makes the folder if need be, and keeps every other process out of it while the block runs.
+
+        The operating system holds the lock, so that of a process that died is free again.
+        """
+        there = [p.name for p in self.path.iterdir()] if self.path.is_dir() else []
+        strangers = [name for name in there if name != ROUNDS and not name.startswith(".")]
+        if self.path.exists() and not self.path.is_dir():
+            raise InvalidArgument(f"{self} is a file; name a folder for the run")
+        if strangers and not self.holds_run:
+            raise InvalidArgument(
+                f"{self} holds other files, {min(strangers)!r} among them; choose another folder"
+            )
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self._checked(LOCK), timeout=0)
+            with lock:
+                for remnant in [*self.path.glob(".*.tmp"), *self.path.glob(f"{ROUNDS}/**/.*.tmp")]:
+                    remnant.unlink()  # of a process that was killed while it wrote
+                yield
+        except Timeout as error:
+            raise InvalidArgument(
+                f"another process is at work in {self}; wait for it, or choose another folder"
+            ) from error
+
+    def clear(self) -> None:
+        """Takes a run that never began out of the folder, and the folder away if it is empty then."""
+        for name in (RUN, LOG, LOCK):
+            (self.path / name).unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
+    def _checked(self, name: str) -> Path:
+        path = self.path / name
+        if path.is_symlink():
+            raise InvalidFile(f"{name} in {self} is a link to somewhere else, and is not written through")
+        return path
+
+    # --- writing -----------------------------------------------------------------------------------------
+
+    def write_json(self, name: str, plain: Mapping[str, Any]) -> None:
+        write_json(self._checked(name), plain)
+
+    def write_text(self, name: str, text: str) -> None:
+        atomic_write(self._checked(name), text.encode())
+
+    def log(self, line: str) -> None:
+        """Adds a line, with the time, to the log."""
+        with self._checked(LOG).open("a", encoding="utf-8") as file:
+            file.write(f"{now()} {printable(line)}\n")
+
+    def write_results(self, record: RunRecord, sample: Sample, motion: Motion | None = None) -> None:
+        """Everything but the page; `run.json`, which says that the run ended, after what belongs to it."""
+        tensors = {"X": sample.X, "y": sample.y, "part": sample.part, "ranges": sample.ranges}
+        write_tensors(
+            self._checked(SAMPLE),
+            {"format": "eqlearn-sample"},
+            {k: torch.as_tensor(v) for k, v in tensors.items()},
+        )
+        if motion is not None:
+            write_tensors(self._checked(MOTION), motion.plain(), motion.tensors())
+        if record.best.network is not None:
+            save(record.best.network, self._checked(NETWORK))
+        else:
+            self._checked(NETWORK).unlink(missing_ok=True)
+        for k, equation in enumerate(record.best.equations):
+            save(equation, self._checked(EQUATION if k == 0 else f"equation-{k + 1}.json"))
+        self.write_text(EQUATIONS, _front_csv(record))
+        self.write_json(RUN, {**record.to_json(), "status": "finished"})
+
+    # --- reading -----------------------------------------------------------------------------------------
+
+    def read_status(self) -> dict[str, Any]:
+        """What `run.json` says, of a run that ended or not."""
+        if self.path.is_file():
+            raise InvalidArgument(f"{self} is a file; name the folder of a run")
+        if not self.path.is_dir():
+            raise InvalidArgument(f"there is no run folder {self}")
+        if not self.holds_run:
+            raise InvalidArgument(f"{self} holds no run of eqlearn: it has no {RUN}")
+        try:
+            return read_checksummed(self.path / RUN)[0]
+        except InvalidFile as error:
+            raise InvalidFile(f"{error}; the run is lost, begin one in another folder") from error
+
+    def read(self) -> RunRecord:
+        return RunRecord.from_json(self.read_status(), str(self.path / RUN))
+
+    def read_sample(self, record: RunRecord) -> Sample:
+        path = self._there(SAMPLE)
+        _, tensors = read_checksummed(path)
+        if set(tensors) != {"X", "y", "part", "ranges"} or tensors["part"].dtype != torch.uint8:
+            raise InvalidFile(f"{path} is not a sample of data")
+        sample = Sample(**{name: tensor.numpy() for name, tensor in tensors.items()})
+        sample.check(len(record.inputs), len(record.targets))
+        return sample
+
+    def read_motion(self, record: RunRecord) -> Motion | None:
+        """The series of a run that looked for dynamics; none of any other."""
+        path = self.path / MOTION
+        if "form" not in record.data or not path.exists():
+            return None
+        plain, tensors = read_checksummed(path)
+        return Motion.read(plain, tensors, len(record.targets), len(record.inputs), str(path))
+
+    def read_network(self, record: RunRecord) -> EQL | None:
+        """The chosen equation's network; none if the equation is a constant."""
+        if not (self.path / NETWORK).exists():
+            return None
+        network = load(self.path / NETWORK)
+        sizes = (len(record.network_inputs), len(record.targets))
+        if not isinstance(network, EQL) or (network.in_features, network.out_features) != sizes:
+            raise InvalidFile(f"{self.path / NETWORK} is not the network of this run")
+        return network
+
+    def _there(self, name: str) -> Path:
+        path = self.path / name
+        if not path.exists():
+            raise InvalidFile(f"{self} is not whole: {name} is missing")
+        return path
+
+
+def _front_csv(record: RunRecord) -> str:
+    """The front, one row per candidate, with all digits of the equations."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    names = ["equation"] if len(record.targets) == 1 else [f"equation of {t}" for t in record.targets]
+    writer.writerow(["pick", "complexity", *MEASURES, "exact", *names])
+    for i, c in enumerate(record.front):
+        formulas = [write(e.expr, e.variables) for e in c.equations]
+        numbers = [repr(getattr(c, name)) for name in MEASURES]
+        writer.writerow([int(i == record.pick), c.complexity, *numbers, int(c.exact), *formulas])
+    return file.getvalue()

@@ -1,0 +1,107 @@
+"""Finished rounds on disk: a search that was killed goes on from them and ends with the same candidates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from eqlearn.errors import EqlearnError, InvalidFile
+from eqlearn.io.checksummed import read_checksummed, write_tensors
+from eqlearn.nn.primitives import format_set, parse_counts, parse_set
+from eqlearn.search.networks.fit import Fit
+from eqlearn.search.networks.population import Population
+from eqlearn.search.networks.structures import Structure
+from eqlearn.search.step import StepResult
+
+FORMAT, VERSION = "eqlearn-round", 1
+
+
+class FileJournal:
+    """One file per round, written whole or not at all, with every bit of the weights and errors."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, number: int) -> Path:
+        return self.folder / f"{number:05d}.safetensors"
+
+    def recall(self, number: int) -> StepResult | None:
+        """The round's result, if it finished before."""
+        path = self.path(number)
+        if not path.exists():
+            return None
+        plain, tensors = read_checksummed(path)
+        try:
+            result = _outcome(plain, tensors)
+        except (EqlearnError, LookupError, TypeError, ValueError, AttributeError) as error:
+            raise InvalidFile(
+                f"{path} is not a round of a search ({error}); delete it to run it again"
+            ) from error
+        if result.number != number:
+            raise InvalidFile(f"{path} holds round {result.number}; delete it to run round {number} again")
+        return result
+
+    def record(self, result: StepResult) -> None:
+        """Keeps a finished round."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        tensors: dict[str, Tensor] = {}
+        for i, fit in enumerate(result.fits):
+            tensors[f"{i}.theta"] = fit.theta
+            tensors[f"{i}.loss"] = torch.tensor(fit.loss, dtype=torch.float64)
+            for level, mask in enumerate(fit.population.masks[0]):
+                tensors[f"{i}.mask.{level}"] = mask
+        plain = {
+            "format": FORMAT,
+            "version": VERSION,
+            "number": result.number,
+            "started": result.started,
+            "exact": result.exact,
+            "failures": result.failures,
+            "structures": [_plain_structure(fit.population.structures[0]) for fit in result.fits],
+        }
+        write_tensors(self.path(result.number), plain, tensors)
+
+
+def _plain_structure(structure: Structure) -> dict[str, Any]:
+    return {
+        "in_features": structure.in_features,
+        "layers": [format_set(units) for units in structure.layers],
+        "out_features": structure.out_features,
+        "skip": structure.skip,
+        "bias": structure.bias,
+    }
+
+
+def _outcome(plain: dict[str, Any], tensors: dict[str, Tensor]) -> StepResult:
+    if plain["format"] != FORMAT or plain["version"] != VERSION:
+        raise InvalidFile(f"it is {plain['format']!r:.40} of version {plain['version']!r:.40}")
+    fits = []
+    for i, structure in enumerate(plain["structures"]):
+        masks = [tensors[f"{i}.mask.{level}"] for level in range(len(structure["layers"]) + 1)]
+        population = Population([_structure(structure, masks)], [masks])
+        theta = tensors[f"{i}.theta"]
+        if theta.shape != population.places.shape or theta.dtype != torch.float64:
+            raise InvalidFile(f"the weights of network {i} do not fit its structure")
+        fits.append(Fit(population, theta, float(tensors[f"{i}.loss"])))
+    failures = {str(reason): int(count) for reason, count in plain["failures"].items()}
+    return StepResult(int(plain["number"]), fits, int(plain["started"]), int(plain["exact"]), failures)
+
+
+def _structure(plain: dict[str, Any], masks: list[Tensor]) -> Structure:
+    """The structure, its sizes compared with tensors that are really there before it is built."""
+    for text, mask in zip(plain["layers"], masks, strict=False):
+        arguments = sum(primitive.arity * count for primitive, count in parse_counts(text))
+        constants = sum(count for primitive, count in parse_counts(text) if primitive.arity == 0)
+        if arguments != mask.shape[0] or constants > 10_000:
+            raise InvalidFile(f"a layer of {arguments} arguments has a mask of {mask.shape[0]}")
+    structure = Structure(
+        int(plain["in_features"]), tuple(parse_set(text) for text in plain["layers"]),
+        int(plain["out_features"]), skip=bool(plain["skip"]), bias=bool(plain["bias"]),
+    )  # fmt: skip
+    shapes = [tuple(mask.shape) for mask in masks]
+    if shapes != structure.shapes() or any(mask.dtype != torch.bool for mask in masks):
+        raise InvalidFile(f"masks of shapes {shapes} do not fit a structure of {structure.shapes()}")
+    return structure

@@ -1,0 +1,194 @@
+"""A search into a run folder: begun or continued, kept round by round, written down when it ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from eqlearn.errors import EqlearnError, InvalidArgument, counted
+from eqlearn.io.checksummed import atomic_write
+from eqlearn.io.tables import Measurements
+from eqlearn.io.trajectories import SeriesTable
+from eqlearn.nn.primitives import parse_set
+from eqlearn.report.page import page
+from eqlearn.report.payload import Sample
+from eqlearn.report.record import FORMAT, VERSION, RunRecord, SearchRound, environment, next_round
+from eqlearn.runs.folder import REPORT, ROUNDS, RUN, RunFolder
+from eqlearn.runs.journal import FileJournal
+from eqlearn.runs.refine import refined
+from eqlearn.search.search import Progress, discover
+from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
+from eqlearn.symbolic.parametric import noise_of
+from eqlearn.validation.table import Table, split_rows
+
+# A run may be continued with another budget; everything else decides what the rounds find.
+BUDGET = ("seconds", "restarts", "jobs", "select")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """How a run searches, as plain data: what is asked of any search, for tables and for dynamics."""
+
+    primitives: str = SCIENCE
+    penalty: str = "half"
+    hidden_layers: int = 3
+    seed: int = 0
+    seconds: float | None = None
+    restarts: int | None = None
+    jobs: int | None = None
+
+    def __post_init__(self) -> None:
+        parse_set(self.primitives)  # refuses an unknown one before anything begins
+        if self.seconds is not None and not 0 < self.seconds < math.inf:
+            raise InvalidArgument(
+                f"`seconds` must be positive and finite, got {self.seconds}; leave it out for no limit"
+            )
+
+    def options(self) -> dict[str, Any]:
+        """The same as arguments of `discover` and its like."""
+        options = asdict(self)
+        options["n_jobs"] = options.pop("jobs")
+        return options
+
+
+@dataclass
+class History:
+    """Takes down each round of a search: a step for the page, a line in the log when the best changes."""
+
+    folder: RunFolder
+    progress: Callable[[Progress], None] | None
+    steps: list[SearchRound] = field(default_factory=list)
+
+    def __call__(self, state: Progress) -> None:
+        self.steps.append(next_round(self.steps, state))
+        if self.steps[-1].equation:
+            so_far = f"round {state.round}, {counted(state.restarts, 'restart')}"
+            self.folder.log(f"{so_far}: error {state.best.training_error:.3g}, {state.best}")
+        if self.progress is not None:
+            self.progress(state)
+
+
+def search(
+    folder: RunFolder,
+    data: Measurements,
+    plan: Plan,
+    *,
+    select: str = "description",
+    extrapolation: tuple[np.ndarray, np.ndarray] | None = None,
+    resume: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+    settings: Settings = DEFAULTS,
+) -> RunRecord:
+    """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
+
+    `select` and `extrapolation` are as for `discover`. Ctrl-C ends the search, and what was found is written
+    down all the same.
+    """
+    told = {**asdict(plan), "select": select}
+    with folder.locked(), nothing_left_behind(folder):
+        begin(folder, data, f"{len(data.X)} rows", told, resume)
+        history = History(folder, progress)
+        found = discover(
+            data.X, data.y, variables=data.inputs, extrapolation=extrapolation, select=select,
+            progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings, **plan.options(),
+        )  # fmt: skip
+        if found.ended != "interrupted":
+            best = refined(found.best, data)
+            front = tuple(best if c is found.best else c for c in found.front)
+            found = replace(found, best=best, front=front)
+        noise = tuple(noise_of(e, data.X, data.y[:, k]) for k, e in enumerate(found.best.equations))
+        record = RunRecord.of(found, data.targets, noise, history.steps, _described(data), told)
+        sample = Sample.of(data.X, data.y, _held_out(data, settings, plan.seed), extrapolation)
+        folder.write_results(record, sample)
+        folder.write_text(REPORT, page(record, sample, record.best.network))
+        folder.log(f"ended: {found.ended}; chosen: {found.best}")
+    return record
+
+
+@contextmanager
+def nothing_left_behind(folder: RunFolder) -> Iterator[None]:
+    """If the run is refused, leaves what its folder said before; a folder that held no run, and has no round
+    done yet, is emptied."""
+    before = (folder.path / RUN).read_bytes() if folder.holds_run else None
+    try:
+        yield
+    except EqlearnError:
+        if before is not None:
+            atomic_write(folder.path / RUN, before)
+        elif not (folder.path / ROUNDS).exists():
+            folder.clear()
+        raise
+
+
+def rebuild_page(folder: RunFolder) -> None:
+    """Writes the page anew from the folder's other files, of which nothing is run."""
+    record = folder.read()
+    sample, network, motion = (
+        folder.read_sample(record),
+        folder.read_network(record),
+        folder.read_motion(record),
+    )
+    folder.write_text(REPORT, page(record, sample, network, motion))
+
+
+def begin(
+    folder: RunFolder, data: Measurements | SeriesTable, size: str, settings: Mapping[str, Any], resume: bool
+) -> None:
+    """Writes down that a run with these settings is under way; refuses to mix it with another."""
+    if folder.holds_run and not resume:
+        raise InvalidArgument(
+            f"{folder} holds a run already; continue it with `--resume`, or choose another folder"
+        )
+    goes_on = folder.holds_run
+    if goes_on:
+        _check_same(folder, data, settings)
+    start = {"name": data.name, "fingerprint": data.fingerprint}
+    state = {
+        "format": FORMAT,
+        "version": VERSION,
+        "status": "running",
+        "settings": dict(settings),
+        "data": start,
+    }
+    folder.write_json(RUN, {**state, "environment": environment()})
+    folder.log(f"{'continued' if goes_on else 'started'}: {size} of {data.name}, {dict(settings)}")
+
+
+def _check_same(folder: RunFolder, data: Measurements | SeriesTable, settings: Mapping[str, Any]) -> None:
+    before = folder.read_status()
+    then, fingerprint = before.get("settings"), before.get("data")
+    if not isinstance(then, Mapping) or not isinstance(fingerprint, Mapping):
+        raise InvalidArgument(f"{folder} can't be continued: its {RUN} does not say how it was made")
+    if fingerprint.get("fingerprint") != data.fingerprint:
+        raise InvalidArgument(
+            f"the run in {folder} was made from other data or columns, so it can't be continued"
+        )
+    for name, value in settings.items():
+        # How many parameters may be hidden is asked after the search; whether there are any, before.
+        same = bool(then.get(name)) == bool(value) if name == "latents" else then.get(name) == value
+        if name not in BUDGET and not same:
+            raise InvalidArgument(
+                f"the run in {folder} was made with `{name}`={then.get(name)!r}, not {value!r}; to continue "
+                "it, give the same"
+            )
+
+
+def _described(data: Measurements) -> dict[str, Any]:
+    return {
+        "name": data.name, "rows": len(data.X), "rows_read": data.rows_read,
+        "rows_dropped": data.rows_dropped, "fingerprint": data.fingerprint,
+    }  # fmt: skip
+
+
+def _held_out(data: Measurements, settings: Settings, seed: int) -> np.ndarray:
+    """Which rows `discover` holds out, by the same division of their numbers."""
+    rows = Table(np.arange(len(data.X))[:, None], data.y)
+    kept = split_rows(rows, settings.validation, settings.enough_rows, seed)[0]
+    held_out = np.ones(len(data.X), dtype=bool)
+    held_out[kept.X[:, 0]] = False
+    return held_out

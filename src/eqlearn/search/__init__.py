@@ -1,0 +1,1 @@
+"""Tables to equations: what is tried, in which order, and what is kept."""

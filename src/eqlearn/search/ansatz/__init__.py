@@ -1,0 +1,1 @@
+"""Forms whose coefficients linear algebra decides."""

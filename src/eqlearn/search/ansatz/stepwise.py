@@ -1,0 +1,96 @@
+"""Sums of few columns, one shorter than the other: what is left of a table when it holds no law."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+
+from eqlearn.nn.primitives import lookup
+from eqlearn.numerics.budget import never
+from eqlearn.search.features import Features
+from eqlearn.search.networks.fit import Fit
+from eqlearn.search.networks.population import Population
+from eqlearn.search.networks.starts import linear_start
+from eqlearn.validation.table import Table
+
+# So many nats behind the best sum (by Akaike's criterion), a sum is not worth reading; at most so many are.
+_BEHIND, _RUNGS = 8.0, 8
+# Stands for the number of a round in candidates that come from here.
+LADDER = -2
+
+
+def linear_ladder(features: Features, table: Table, most: int, stop: Callable[[], bool] = never) -> list[Fit]:
+    """Least-squares sums of at most `most` columns and a constant, that may foretell best, shortest first.
+
+    Forward selection goes past `most` (columns may matter only together), backward elimination comes back.
+    None if `stop()` holds.
+    """
+    if stop():
+        return []
+    columns = len(features.columns)
+    root = np.ones(table.rows) if table.weight is None else np.sqrt(table.weight / table.weight.mean())
+    x = features.tensor(table.X)[:columns].numpy().T * root[:, None]
+    matrix = np.column_stack([x, root])
+    targets = (table.y / features.units).T * root
+    highest = min(columns, 2 * most, table.rows // 2 - 1)
+    stairs = [list(_descent(matrix, y, _climb(matrix, y, highest))) for y in targets]
+    fits = [
+        _fit(features, [stair[min(size, len(stair) - 1)] for stair in stairs], matrix, targets)
+        for size in range(1, min(most, max(len(stair) for stair in stairs) - 1) + 1)
+    ]
+    if not fits:
+        return []
+    lengths = [0.5 * targets.size * math.log(max(f.loss, 1e-300)) + f.weights for f in fits]
+    near = [f for f, length in zip(fits, lengths, strict=True) if length <= min(lengths) + _BEHIND]
+    return near[:_RUNGS]
+
+
+def _climb(matrix: np.ndarray, y: np.ndarray, highest: int) -> list[int]:
+    """Columns in the order in which each explains most of what is left; the last column is always in."""
+    chosen: list[int] = []
+    lengths = (matrix[:, :-1] ** 2).sum(axis=0)
+    left, rest = y.copy(), matrix[:, :-1].copy()
+    direction = matrix[:, -1] / np.linalg.norm(matrix[:, -1])
+    while True:
+        left = left - direction * (direction @ left)
+        rest = rest - np.outer(direction, direction @ rest)
+        if len(chosen) >= highest:
+            return chosen
+        size = (rest**2).sum(axis=0)
+        size[chosen] = 0.0
+        gain = np.where(size > 1e-10 * lengths, (rest.T @ left) ** 2 / np.maximum(size, 1e-300), 0.0)
+        best = int(gain.argmax())
+        if gain[best] <= 0:
+            return chosen
+        chosen.append(best)
+        direction = rest[:, best] / math.sqrt(size[best])
+
+
+def _descent(matrix: np.ndarray, y: np.ndarray, chosen: list[int]) -> Iterator[list[int]]:
+    """Ever smaller sets of columns, each without the one that is missed least; the smallest first."""
+    sets = [sorted(chosen)]
+    while sets[-1]:
+        used = sets[-1]
+        part = matrix[:, [*used, -1]]
+        weights = np.linalg.lstsq(part, y, rcond=None)[0]
+        rise = weights**2 / np.diag(np.linalg.pinv(part.T @ part))
+        gone = int(rise[:-1].argmin())
+        sets.append([column for place, column in enumerate(used) if place != gone])
+    yield from reversed(sets)
+
+
+def _fit(features: Features, chosen: list[list[int]], matrix: np.ndarray, targets: np.ndarray) -> Fit:
+    """The network that is the sum of the chosen columns, for each target, with its least-squares weights."""
+    start = linear_start(features.count, len(targets), [], lookup("id"))
+    first, last = (torch.zeros_like(w) for w in start.weights)
+    square = 0.0
+    for row, (used, y) in enumerate(zip(chosen, targets, strict=True)):
+        part = matrix[:, [*used, -1]]
+        weights = np.linalg.lstsq(part, y, rcond=None)[0]
+        last[row, [*(1 + column for column in used), -1]] = torch.as_tensor(weights)
+        square += float(((part @ weights - y) ** 2).sum())
+    population = Population([start.structure], [[first != 0, last != 0]])
+    return Fit(population, last[last != 0][None], square / len(matrix))

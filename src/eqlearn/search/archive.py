@@ -1,0 +1,152 @@
+"""What a search has found so far: networks to grow from, candidates to choose from."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from eqlearn.errors import NotFinite
+from eqlearn.numerics.budget import Deadline
+from eqlearn.search.ansatz.stepwise import LADDER, linear_ladder
+from eqlearn.search.candidate import (
+    Candidate,
+    best_description,
+    best_predictions,
+    pareto_front,
+    shortest_description,
+    united,
+)
+from eqlearn.search.finish import Finisher
+from eqlearn.search.networks.fit import Fit
+from eqlearn.search.step import StepResult
+
+# A longer exact formula than this many nodes is complete only when another round is exact as well.
+SHORT = 25
+# How many networks are read at the end of a search in noise.
+FINAL = 10
+# A network of more weights is no formula that a person reads, unless it is exact.
+READABLE = 18
+# A sum of more columns than this fills more than a line.
+TERMS = 12
+# Of so many rows, more would not change which candidate is chosen.
+ENOUGH = 5000
+# Later rounds grow from so many of the best networks.
+PARENTS = 6
+
+
+class Archive:
+    """Candidates and the networks behind them, in the order in which rounds delivered them.
+
+    Reading a formula out of a network takes longer than fitting it, so during the search only exact
+    networks and new leaders are read; `front` reads the others that could matter. No reading is begun that
+    would not be done before the deadline, if it took as long as the last ones.
+    """
+
+    def __init__(self, finisher: Finisher) -> None:
+        self.finisher = finisher
+        self.fits: list[Fit] = []
+        self.candidates: list[Candidate] = [finisher.constant()]
+        self.failures: Counter[str] = Counter()
+        self.rounds_without_gain = 0
+        self._unread: list[tuple[int, Fit]] = []
+        self._leader = math.inf
+        self._exact_rounds = 0
+        self._pace = 0.0  # seconds that a reading takes, by the last ones
+
+    def add(self, result: StepResult, deadline: Deadline) -> None:
+        """Takes up a round's networks, and reads what has to be read at once."""
+        gained = False
+        for fit in sorted(result.fits, key=self._score):
+            if not self._in_time(deadline):
+                break
+            if self._score(fit) < self._leader - 1e-6 and fit.weights <= READABLE:
+                self._leader, gained = self._score(fit), True
+                self._read(result.number, fit)
+            elif fit.exact(self.finisher.training.rows):
+                self._read(result.number, fit)
+            elif fit.weights <= READABLE and fit.credible(self.finisher.training.rows):
+                self._unread.append((result.number, fit))
+            self.fits.append(fit)
+        self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
+        self._exact_rounds += self.best.exact
+
+    def _score(self, fit: Fit) -> float:
+        return fit.score(self.finisher.training.rows)
+
+    def _read(self, number: int, fit: Fit, snap: bool = True) -> None:
+        began = time.time()
+        try:
+            candidate = self.finisher.candidate(fit, number, snap)
+        except NotFinite:
+            candidate = None
+        if candidate is None:
+            self.failures["no formula could be read"] += 1
+        else:
+            self.candidates.append(candidate)
+        # The first one is of a short formula, but loads what reading needs: as long as that of a long one.
+        self._pace = max(0.5 * self._pace, time.time() - began)
+
+    def _in_time(self, deadline: Deadline) -> bool:
+        """Whether there is time for another reading; each time that there is not, less is expected of it."""
+        enough = deadline.leaves(self._pace)
+        self._pace *= 1.0 if enough else 0.5
+        return enough
+
+    @property
+    def best(self) -> Candidate:
+        return shortest_description(self.candidates)
+
+    @property
+    def complete(self) -> bool:
+        """An exact formula that is short, or that another round could not shorten."""
+        return self.best.exact and (self.best.complexity <= SHORT or self._exact_rounds > 1)
+
+    @property
+    def parents(self) -> Sequence[Fit]:
+        """The best networks of the best one's depth and way of joining."""
+        ranked = sorted((f for f in self.fits if f.weights), key=self._score)
+        return [f for f in ranked if f.kind == ranked[0].kind][:PARENTS] if ranked else ()
+
+    def front(self, deadline: Deadline) -> tuple[Candidate, ...]:
+        """The Pareto front of everything found, and the equation to choose if it is not among them; exact
+        searches need no more reading."""
+        if not self.best.exact:
+            for number, fit in self._worth_reading():
+                if not self._in_time(deadline):
+                    break
+                self._read(number, fit)
+            self._unread.clear()
+            # Sums of columns that scored low in the linear round for their length, but may predict well.
+            sums = linear_ladder(self.finisher.features, self.finisher.training, TERMS, deadline)
+            for fit in sums:
+                if not self._in_time(deadline):
+                    break
+                self._read(LADDER, fit, snap=False)
+        front = pareto_front(self.candidates)
+        if self.best.exact:
+            return front
+        # What foretells best may be longer than something that fits better.
+        fitted = self._on_all_rows(united(front, best_predictions(self.candidates)), deadline)
+        return united(pareto_front(fitted), [best_description(fitted)])
+
+    def _on_all_rows(self, front: tuple[Candidate, ...], deadline: Deadline) -> tuple[Candidate, ...]:
+        """The same candidates, fitted to the rows held out as well: few rows decide better than fewer."""
+        held_out, table = self.finisher.validation, self.finisher.training
+        if held_out is None or table.rows > ENOUGH:
+            return front
+        whole, fitted = table.join(held_out), []
+        for candidate in front:
+            if not self._in_time(deadline):
+                return front  # lengths compare only over the same rows
+            fitted.append(self.finisher.refit(candidate, whole))
+        return tuple(fitted)
+
+    def _worth_reading(self) -> list[tuple[int, Fit]]:
+        """The best by score, and for each size the best fit."""
+        ranked = sorted(self._unread, key=lambda item: self._score(item[1]))
+        chosen = ranked[:FINAL]
+        for size in sorted({fit.weights for _, fit in ranked}):
+            chosen.append(min((i for i in ranked if i[1].weights == size), key=lambda item: item[1].loss))
+        return list({id(fit): (number, fit) for number, fit in chosen}.values())[: 2 * FINAL]

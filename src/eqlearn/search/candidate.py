@@ -1,0 +1,183 @@
+"""Candidates and the choice among them: description length, the Pareto front, selection rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import sympy as sp
+
+from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.nn.eql import EQL
+from eqlearn.numerics.criteria import (
+    DECISIVE,
+    EXACT_ERROR,
+    constant_cost,
+)
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.parametric import Constant
+from eqlearn.symbolic.snap import number_cost
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One equation (or one per output) that a search found, with everything needed to choose it.
+
+    Errors are root-mean-square errors divided by the target's spread; NaN where there were no such data.
+    `description_length` is in nats, for the training data and the equation together; `prediction_length` for
+    each row of them given all the others, and which equation it is (NaN where it was not measured).
+    `network` is what the formula was read from, before its constants were collapsed, snapped and fitted to
+    all rows; it sees scaled inputs, and has |g| where the formula says g because g has one sign on the data.
+    """
+
+    equations: tuple[Equation, ...]
+    training_error: float
+    description_length: float
+    exact: bool
+    validation_error: float = math.nan
+    extrapolation_error: float = math.nan
+    constants: tuple[tuple[Constant, ...], ...] = ()
+    network: EQL | None = field(default=None, compare=False, repr=False)
+    held_out_rows: int = 0
+    round: int = -1
+    prediction_length: float = math.nan
+
+    @property
+    def equation(self) -> Equation:
+        """The equation of the first output."""
+        return self.equations[0]
+
+    @property
+    def complexity(self) -> int:
+        return sum(equation.complexity for equation in self.equations)
+
+    def __str__(self) -> str:
+        return "; ".join(str(equation) for equation in self.equations)
+
+
+def formula_costs(
+    equations: Sequence[Equation], constants: Sequence[Sequence[Constant]], rows: int
+) -> tuple[float, int, int]:
+    """What there is to tell about formulas, for `description_length`: nats for their numbers, fitted to so
+    many rows or exact, their nodes, and the symbols to write them in."""
+    numbers = sum(constant_cost(c.value, c.standard_error, rows) for each in constants for c in each)
+    numbers += sum(_exact_number_cost(e.expr) for e in equations)
+    alphabet = {node.func for e in equations for node in sp.preorder_traversal(e.expr) if node.args}
+    nodes = sum(e.complexity for e in equations)
+    return numbers, nodes, len(alphabet) + len(equations[0].variables) + 1
+
+
+def _exact_number_cost(expr: sp.Expr) -> float:
+    """Nats for the integers, fractions and the like in a formula; signs and 1 are free."""
+    exact = (n for n in sp.preorder_traversal(expr) if n.is_Rational and n not in (0, 1, -1))
+    return sum(number_cost(n) for n in exact) * math.log(2)
+
+
+def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates that no simpler one matches in training error, simplest first."""
+    front: list[Candidate] = []
+    for candidate in sorted(candidates, key=_size_and_error):
+        if not front or candidate.training_error < front[-1].training_error * (1 - 1e-6) - 1e-15:
+            front.append(candidate)
+    return tuple(front)
+
+
+def united(front: Sequence[Candidate], others: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """A front with others that read otherwise, simplest first."""
+    known = set(map(str, front))
+    more = [c for c in others if str(c) not in known]
+    return tuple(sorted([*front, *more], key=_size_and_error))
+
+
+def _size_and_error(candidate: Candidate) -> tuple[int, float]:
+    return candidate.complexity, candidate.training_error
+
+
+Rule: TypeAlias = Callable[[Sequence[Candidate]], Candidate]
+
+
+def shortest_description(front: Sequence[Candidate]) -> Candidate:
+    """The shortest description of data and equation together."""
+    return min(front, key=lambda c: (c.description_length, c.complexity))
+
+
+def best_description(front: Sequence[Candidate]) -> Candidate:
+    """The shortest description, unless another equation predicts rows left out decisively better.
+
+    Where the data hold a law, the shortest description is the law, and nothing predicts better but by chance.
+    Where they hold none, only an approximation, more terms go on helping long after they stop paying for the
+    digits and symbols in which they are written; then the best prediction is chosen.
+    """
+    shortest = shortest_description(front)
+    if shortest.exact or math.isnan(shortest.prediction_length):
+        return shortest
+    rival = min(best_predictions(front), key=lambda c: (c.prediction_length, c.complexity))
+    return rival if rival.prediction_length < shortest.prediction_length - DECISIVE else shortest
+
+
+def best_predictions(front: Sequence[Candidate]) -> list[Candidate]:
+    """Those that foretell rows left out not decisively worse than the best, where that was measured."""
+    measured = [c for c in front if not math.isnan(c.prediction_length)]
+    least = min((c.prediction_length for c in measured), default=math.inf)
+    return [c for c in measured if c.prediction_length <= least + DECISIVE]
+
+
+def most_accurate(front: Sequence[Candidate]) -> Candidate:
+    """The smallest validation error, or training error where nothing was held out."""
+    return min(front, key=lambda c: (_held_out(c), c.complexity))
+
+
+def simplest_within_one_error(front: Sequence[Candidate]) -> Candidate:
+    """The simplest whose held-out error is within one standard error of the most accurate one's."""
+    best = most_accurate(front)
+    # A root-mean-square over n residuals is known to a fraction 1/√(2n).
+    margin = 1 + 1 / math.sqrt(2 * best.held_out_rows) if best.held_out_rows else 1.05
+    return min(
+        (c for c in front if _held_out(c) <= margin * _held_out(best) + EXACT_ERROR),
+        key=lambda c: (c.complexity, _held_out(c)),
+    )
+
+
+def best_extrapolation(front: Sequence[Candidate]) -> Candidate:
+    """The smallest error outside the training range, where such data were given."""
+    measured = [c for c in front if not math.isnan(c.extrapolation_error)]
+    return (
+        min(measured, key=lambda c: (c.extrapolation_error, c.complexity))
+        if measured
+        else best_description(front)
+    )
+
+
+def _held_out(candidate: Candidate) -> float:
+    error = candidate.validation_error
+    return candidate.training_error if math.isnan(error) else error
+
+
+RULES: dict[str, Rule] = {
+    "description": best_description,
+    "accuracy": most_accurate,
+    "simplest": simplest_within_one_error,
+    "extrapolation": best_extrapolation,
+}
+
+
+def choose(rule: Rule, front: Sequence[Candidate]) -> Candidate:
+    """What a rule picks, which must be of the front: a user's function may give anything."""
+    best = rule(front)
+    if not any(c is best for c in front):
+        raise InvalidArgument(f"`select` must give one of the candidates it is called with, got {best!r}")
+    return best
+
+
+def find_rule(rule: str | Rule, *, outside: bool = True) -> Rule:
+    """The selection rule of that name, or the rule itself; `outside` says whether there are data outside the
+    training range to choose by."""
+    if rule == "extrapolation" and not outside:
+        raise InvalidArgument("to select by extrapolation, give `extrapolation`: data outside the range")
+    if callable(rule):
+        return rule
+    if rule not in RULES:
+        raise UnknownName(f"no selection rule named {rule!r}; the known ones are {', '.join(RULES)}")
+    return RULES[rule]

@@ -1,0 +1,55 @@
+"""What all rounds of a search share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from eqlearn.search.ansatz.target_transform import TargetTransform
+from eqlearn.search.features import Features
+from eqlearn.search.networks.fit import Samples
+from eqlearn.search.networks.sparsify import Half, HardConcreteL0
+from eqlearn.search.networks.starts import Waves
+from eqlearn.search.networks.structures import Vocabulary
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The scaled data of a search, what networks may see and be made of."""
+
+    samples: Samples
+    features: Features
+    vocabulary: Vocabulary
+    waves: Waves
+    transforms: tuple[TargetTransform, ...]
+    sparsifier: Half | HardConcreteL0
+    hidden_layers: int
+    finalists: int = 4
+
+    def seen(self, transform: TargetTransform | None) -> tuple[Tensor, int]:
+        """What a single output is fitted to, `(rows,)`, and how many layers a network for it may have."""
+        if transform is None:
+            return self.samples.y[0], self.hidden_layers
+        return transform.target[0] / transform.scale, self.hidden_layers - 1
+
+    def weighted(self, values: Tensor) -> Tensor:
+        """Values `(..., rows)` times the roots of the rows' weights: as least squares sees them."""
+        weight = self.samples.weight
+        return values if weight is None else values * weight.sqrt()
+
+    def thinned(self, rows: int) -> Problem:
+        """The same problem on every so manieth row: as many as it takes to tell formulas apart."""
+        if self.samples.rows <= rows:
+            return self
+        chosen = torch.linspace(0, self.samples.rows - 1, rows).round().long()
+        x, y, weight = self.samples.x, self.samples.y, self.samples.weight
+        samples = Samples(x[:, chosen], y[:, chosen], None if weight is None else weight[chosen])
+        transforms = tuple(replace(i, target=i.target[:, chosen]) for i in self.transforms)
+        return replace(self, samples=samples, transforms=transforms)
+
+    @property
+    def targets(self) -> tuple[TargetTransform | None, ...]:
+        """The ways to see the target: as it is, and through each transform."""
+        return (None, *self.transforms)

@@ -1,0 +1,268 @@
+"""The search itself: rounds of small networks, simplest first, until an exact fit or the budget's end."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+import sympy as sp
+import torch
+
+from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.nn.primitives import PrimitivesLike, RegistrySnapshot, parse_kinds
+from eqlearn.numerics.budget import Deadline, one_thread
+from eqlearn.search.ansatz.rational import HIGHEST
+from eqlearn.search.ansatz.target_transform import transforms
+from eqlearn.search.archive import Archive
+from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
+from eqlearn.search.curriculum import Curriculum
+from eqlearn.search.features import MOST, Features, screen
+from eqlearn.search.finish import Finisher
+from eqlearn.search.networks.fit import Samples
+from eqlearn.search.networks.starts import Waves
+from eqlearn.search.networks.structures import Vocabulary
+from eqlearn.search.problem import Problem
+from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
+from eqlearn.search.step import Journal, Step, StepResult, take_step
+from eqlearn.search.strategies import EXACT_FIRST
+from eqlearn.validation.names import SearchPenalty, is_whole
+from eqlearn.validation.table import read_outside, read_table, split_rows
+
+READ_ROWS = 20_000
+# An exact formula of at most so many nodes ends the search at once.
+BRIEF = 16
+# Shares of the time: until rounds end, and what is kept for the last fit, at least and at most.
+ROUNDS, LAST_FIT, MOST_FOR_LAST_FIT = 0.88, 0.04, 0.2
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a search has come, after each round."""
+
+    round: int
+    restarts: int
+    seconds: float
+    best: Candidate
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search led to. `front` is the Pareto front, simplest first; `best` the chosen one of it.
+
+    `restarts` counts every network started, `failures` those that came to nothing, by reason; `ended` says
+    why the search stopped.
+    """
+
+    best: Candidate
+    front: tuple[Candidate, ...]
+    restarts: int
+    rounds: int
+    exact_restarts: int
+    failures: dict[str, int]
+    seconds: float
+    ended: str
+    variables: tuple[str, ...]
+    inputs: tuple[str, ...]  # what a candidate's network sees, by name
+
+    @property
+    def exact(self) -> bool:
+        """Whether the chosen equation fits the training data to rounding error."""
+        return self.best.exact
+
+
+@one_thread()
+def discover(
+    X: Any,
+    y: Any,
+    *,
+    primitives: PrimitivesLike = SCIENCE,
+    penalty: str = "half",
+    hidden_layers: int = 3,
+    seconds: float | None = None,
+    restarts: int | None = None,
+    seed: int = 0,
+    variables: Sequence[str] | None = None,
+    sample_weight: Any = None,
+    extrapolation: tuple[Any, Any] | None = None,
+    select: str | Rule = "description",
+    n_jobs: int | None = None,
+    settings: Settings = DEFAULTS,
+    progress: Callable[[Progress], None] | None = None,
+    journal: Journal | None = None,
+) -> Found:
+    """Finds equations for `y` in terms of the columns of `X`.
+
+    **Main arguments:** `X` `(rows, in)`, an array or a data frame whose columns name the variables; `y`
+    `(rows,)` or `(rows, out)`; `primitives`, one set for all layers; `penalty` "half" (L0.5, by re-weighted
+    least squares) or "l0" (hard-concrete gates); `hidden_layers`, the greatest depth; `seconds` and
+    `restarts`, the budget; `seed`.
+
+    **Other arguments:** `extrapolation`, data `(X, y)` outside the training range, measured and never used
+    for the search; `select`, a rule's name or a function; `n_jobs`, workers of the active joblib backend
+    (the same seed gives the same candidates whatever their number); `progress`, called after each round.
+
+    Ctrl-C ends the search and gives the best found so far.
+    """
+    began = time.time()
+    if penalty not in tuple(SearchPenalty):
+        raise UnknownName(f"no search penalty named {penalty!r}; use 'half' or 'l0'")
+    check_budget(seconds, restarts)
+    if not isinstance(settings, Settings):
+        raise WrongType(f"`settings` must be a Settings object, got {settings!r}")
+    if not is_whole(seed):
+        raise WrongType(f"`seed` must be a whole number, got {seed!r}")
+    if seed < 0:
+        raise InvalidArgument(f"`seed` must not be negative, got {seed}")
+    if n_jobs == 0:
+        raise InvalidArgument("`n_jobs` must be a number of workers, or -1 for one per processor, got 0")
+    rule = find_rule(select, outside=extrapolation is not None)
+    table, names = read_table(X, y, sample_weight, variables)
+    if table.weight is not None:
+        table = table.take(np.flatnonzero(table.weight))
+    units = parse_kinds(primitives)
+    others = [p for p in units if p.name != "pow"]
+    if not others:
+        raise InvalidArgument("`primitives` holds `pow` alone, which needs others beside it, such as `id`")
+    vocabulary = Vocabulary.of(others)
+    names_of = {p.name for p in units}
+    degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
+    columns = screen(table.X, table.y, MOST)
+    features = Features.of(table.X, table.y, logarithms="pow" in names_of, degree=degree, columns=columns)
+    training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
+    outside = read_outside(extrapolation, X, table.y.shape[1], names)
+    deadline, last, end = _deadlines(began, seconds, table.rows)
+    # Formulas are read and compared on so many rows that more would tell nothing new.
+    shown = split_rows(training, 1 - READ_ROWS / training.rows, READ_ROWS + 1, seed)[0]
+    finisher = Finisher(features, names, shown, validation, outside, last)
+    archive = Archive(finisher)
+    seen = split_rows(training, 1 - settings.rows / training.rows, settings.rows + 1, seed)[0]
+    # Penalties are weighed against the error, so the unit of the weights must not count.
+    weight = None if seen.weight is None else torch.as_tensor(seen.weight / seen.weight.mean())
+    samples = Samples(features.tensor(seen.X), torch.as_tensor((seen.y / features.units).T), weight)
+    problem = Problem(
+        samples, features, vocabulary, Waves.of(samples.x[: len(features.columns)].numpy()),
+        tuple(transforms(vocabulary.unary, samples.y, features.outputs[0])),
+        settings.half if penalty == "half" else settings.l0, hidden_layers, settings.finalists,
+    )  # fmt: skip
+    curriculum = Curriculum(
+        settings.levels, hidden_layers, features, samples.rows, settings.members, seed, settings.sketches
+    )
+
+    started, exact, rounds, ended = 0, 0, 0, ""
+    failures: Counter[str] = Counter()
+    try:
+        while not ended:
+            tasks = [
+                curriculum.round(n, archive.parents)
+                for n in range(rounds, rounds + curriculum.generation(rounds))
+            ]
+            for result in _run(tasks, problem, deadline, n_jobs, journal):
+                archive.add(result, last)
+                started, exact, rounds = started + result.started, exact + result.exact, rounds + 1
+                failures.update(result.failures)
+                if progress is not None:
+                    progress(Progress(rounds, started, time.time() - began, archive.best))
+                ended = _ended(archive, rounds, started, restarts, deadline, settings, curriculum)
+                if ended:
+                    break
+    except KeyboardInterrupt:
+        ended = "interrupted"
+    front = archive.front(last)
+    failures.update(archive.failures)
+    best = choose(rule, front)
+    polished = {
+        id(c): finisher.refit(c, table, end)
+        for c in front
+        if c is best or (table.rows <= READ_ROWS and not last())
+    }
+    return Found(
+        best=polished[id(best)], front=tuple(polished.get(id(c), c) for c in front), restarts=started,
+        rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
+        ended=ended, variables=names, inputs=features.names(names),
+    )  # fmt: skip
+
+
+def check_budget(seconds: float | None, restarts: int | None) -> None:
+    """Refuses a budget in which nothing can be done."""
+    for name, value in (("seconds", seconds), ("restarts", restarts)):
+        if value is not None and not value > 0:
+            raise InvalidArgument(f"`{name}` must be positive, got {value}")
+
+
+def _deadlines(began: float, seconds: float | None, rows: int) -> tuple[Deadline, Deadline, Deadline]:
+    """When to end the rounds, the reading of formulas, and the search."""
+    if seconds is None:
+        return Deadline(math.inf), Deadline(math.inf), Deadline(math.inf)
+    # The last fit, to all rows of a long table, takes about as long as it took to prepare them.
+    prepared = min(time.time() - began, MOST_FOR_LAST_FIT * seconds) if rows > READ_ROWS else 0.0
+    last = seconds - max(LAST_FIT * seconds, prepared)
+    ends = (min(ROUNDS * seconds, last), last, seconds)
+    rounds, reading, search = (Deadline(began + after) for after in ends)
+    return rounds, reading, search
+
+
+def _run(
+    tasks: list[Step], problem: Problem, deadline: Deadline, n_jobs: int | None, journal: Journal | None
+) -> Iterator[StepResult]:
+    """The rounds' results in order; remembered ones are not run again."""
+    known = {t.number: journal.recall(t.number) if journal else None for t in tasks}
+    fresh = [t for t in tasks if known[t.number] is None]
+    snapshot = RegistrySnapshot.taken()
+    jobs = (joblib.delayed(_one)(snapshot, task, problem, deadline) for task in fresh)
+    workers = 1 if len(fresh) < 2 else n_jobs
+    results = joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)
+    try:
+        for task in tasks:
+            result = known[task.number] or next(results)
+            if known[task.number] is None and journal is not None and not deadline():
+                journal.record(result)
+            yield result
+    finally:
+        with warnings.catch_warnings():  # joblib tells of rounds that nobody waits for any more
+            warnings.simplefilter("ignore")
+            results.close()
+
+
+def _one(snapshot: RegistrySnapshot, task: Step, problem: Problem, deadline: Deadline) -> StepResult:
+    with one_thread():  # in whichever thread or process this is
+        return take_step(task, problem, deadline)
+
+
+def _brief(candidate: Candidate, settings: Settings) -> bool:
+    """Whether nothing simpler need be looked for: a formula is short, or a sum of inputs and of no high
+    powers, which come to rounding near any smooth function; √(x²) for x is neither."""
+    formulas = [equation.expr for equation in candidate.equations]
+    if any(formula.has(sp.Abs) for formula in formulas):
+        return False
+    powers = {p.exp for formula in formulas for p in formula.atoms(sp.Pow) if p.exp.is_Integer}
+    plain = settings.way(candidate.round) == "linear" and all(abs(power) <= HIGHEST for power in powers)
+    return candidate.complexity <= BRIEF or plain
+
+
+def _ended(
+    archive: Archive,
+    rounds: int,
+    started: int,
+    restarts: int | None,
+    deadline: Deadline,
+    settings: Settings,
+    curriculum: Curriculum,
+) -> str:
+    """Why the search is over, or nothing."""
+    # Where an exact formula is long, the next few rounds may say the same in fewer words.
+    if archive.complete and (_brief(archive.best, settings) or rounds >= len(EXACT_FIRST)):
+        return "exact"
+    if deadline():
+        return "out of time"
+    if restarts is not None and started >= restarts:
+        return "out of restarts"
+    if rounds >= curriculum.first_pass and archive.rounds_without_gain >= settings.patience:
+        return "no further gain"
+    return ""

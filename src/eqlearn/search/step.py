@@ -1,0 +1,282 @@
+"""One round of the search: a batch of small networks drawn, made sparse, refitted and eliminated."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import EXACT_LOSS, EXACT_SHARE
+from eqlearn.search.ansatz.layout import layout
+from eqlearn.search.ansatz.linear import allowed_banks
+from eqlearn.search.ansatz.target_transform import TargetTransform
+from eqlearn.search.networks.fit import Fit, Samples, levenberg_marquardt, normal_equations, stack, take
+from eqlearn.search.networks.population import Population
+from eqlearn.search.networks.refine import eliminate_fits
+from eqlearn.search.networks.starts import Start, grown_start, linear_start, random_start
+from eqlearn.search.networks.structures import Level
+from eqlearn.search.problem import Problem
+from eqlearn.search.strategies import STRATEGIES
+
+# Networks of more weights than this are large.
+LARGE = 25
+# Networks of at most so many weights are eliminated in no time.
+SMALL = 12
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a round is to do; equal rounds give equal results, wherever they run.
+
+    `kind` is one of `kinds.SKETCHES`, or "networks", drawn at a `level`. A round that is `quick` gives what
+    fits exactly, or else what is small: to eliminate the rest takes longer than to find it.
+    """
+
+    number: int
+    kind: str
+    seed: int
+    level: Level | None = None
+    members: int = 0
+    quick: bool = False
+    parents: tuple[Fit, ...] = ()
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a round found: eliminated networks, how many members it started, and why some failed."""
+
+    number: int
+    fits: list[Fit]
+    started: int
+    exact: int
+    failures: dict[str, int] = field(default_factory=dict)
+
+
+def take_step(task: Step, problem: Problem, stop: Callable[[], bool] = never) -> StepResult:
+    """Runs one round."""
+    rng = np.random.default_rng([task.seed, task.number])
+    fits: list[Fit] = []
+    failures: Counter[str] = Counter()
+    started = 0
+    for batch in _batches(_starts(task, problem, rng, stop)):
+        started += len(batch)
+        found, reasons = _solve(task, problem, batch, rng, stop)
+        fits += found
+        failures.update(reasons)
+    rows = problem.samples.rows
+    # What a dictionary can come close to, it does; only what is at rounding is meant.
+    exact = [fit for fit in fits if fit.exact(rows) and (not task.quick or fit.loss < EXACT_SHARE)]
+    # Beside an exact fit the others need no further work.
+    worth = [_trimmed(fit, problem.samples, stop) for fit in exact] or fits
+    if task.quick and not exact:
+        worth = [fit for fit in fits if fit.weights <= SMALL]
+    best = _finalists(worth, rows, problem.finalists)
+    best = [f for group in _by_kind(best) for f in eliminate_fits(group, problem.samples, stop=stop)]
+    return StepResult(task.number, best, started, len(exact), {k: v for k, v in failures.items() if v > 0})
+
+
+def _solve(
+    task: Step,
+    problem: Problem,
+    batch: Sequence[tuple[TargetTransform | None, Start]],
+    rng: np.random.Generator,
+    stop: Callable[[], bool],
+) -> tuple[list[Fit], dict[str, int]]:
+    """Fits to the target from starts of one depth, and why some starts led to none."""
+    if stop():
+        return [], {"cut off by the clock": len(batch)}
+    samples = problem.samples
+    drawn, starts = zip(*batch, strict=True)
+    # Only what a start names is there: the rest of the inputs belong to other banks.
+    population = Population([s.structure for s in starts], [[w != 0 for w in s.weights] for s in starts])
+    theta = _pack(population, starts)
+    targets = [samples.y if i is None else i.target / i.scale for i in drawn]
+    seen = Samples(samples.x, torch.stack(targets), samples.weight)
+    # What is linear has one optimum, and elimination finds the sparse one from there, given enough rows.
+    if task.kind == "networks" or (task.kind == "banks" and samples.rows < int(population.counts.max()) + 3):
+        seed = int(rng.integers(2**31))
+        population, theta = problem.sparsifier(population, theta, seen, seed=seed, stop=stop)
+    if stop():
+        return [], {"cut off by the clock": len(starts)}
+    theta = population.turn_signs(theta, seen.x)
+    lost = int((population.counts == 0).sum())
+    theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT_LOSS * 1e-6, stop=stop)
+    fits = _to_target(population, theta, loss, drawn, samples, stop)
+    return fits, {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
+
+
+def _trimmed(fit: Fit, samples: Samples, stop: Callable[[], bool]) -> Fit:
+    """An exact fit without the weights that move nothing: all at once, if it stays exact."""
+    if stop():
+        return fit
+    state = normal_equations(fit.population, fit.theta, samples)
+    influence = fit.theta[0].abs() * state.curvature[0].diagonal().sqrt()
+    keep = influence > 1e-7 * influence.max()
+    if bool(keep.all()):
+        return fit
+    population, theta = fit.population.restrict(fit.theta, keep[None], [0])
+    theta, loss = levenberg_marquardt(population, theta, samples, steps=15, enough=EXACT_LOSS * 1e-6)
+    smaller = Fit(population, theta, float(loss[0]))
+    return smaller if smaller.exact(samples.rows) else fit
+
+
+def _batches(
+    starts: Iterator[tuple[TargetTransform | None, Start]],
+) -> list[list[tuple[TargetTransform | None, Start]]]:
+    """Starts that can be solved together: of one depth and way of joining."""
+    groups: dict[tuple[int, bool], list[tuple[TargetTransform | None, Start]]] = {}
+    for transform, start in starts:
+        kind = len(start.structure.layers), start.structure.skip
+        groups.setdefault(kind, []).append((transform, start))
+    return [groups[kind] for kind in sorted(groups)]
+
+
+def _starts(
+    task: Step, problem: Problem, rng: np.random.Generator, stop: Callable[[], bool]
+) -> Iterator[tuple[TargetTransform | None, Start]]:
+    if task.kind == "banks":
+        yield from _bank_starts(problem)
+    elif task.kind in STRATEGIES:
+        for ansatz in STRATEGIES[task.kind](problem, stop):
+            start = layout(ansatz.readout, problem.features.count, problem.vocabulary.identity)
+            yield ansatz.transform, start
+    for _ in range(task.members):
+        if stop():
+            return
+        yield _drawn(task, problem, rng)
+
+
+def _bank_starts(problem: Problem) -> Iterator[tuple[TargetTransform | None, Start]]:
+    """Every bank with every transform that the depth allows; a smaller bank is part of a larger one."""
+    shape = (problem.features.count, problem.samples.y.shape[0])
+    for transform in problem.targets:
+        for bank in allowed_banks(problem, int(transform is not None)):
+            yield transform, linear_start(*shape, bank, problem.vocabulary.identity)
+
+
+def _transform(level: Level, problem: Problem, rng: np.random.Generator) -> TargetTransform | None:
+    """Half of the members (more where logarithms are seen) get the target through an transformed last unit,
+    where depth and signs allow it; the first transform as often as all the others."""
+    depth = level.depth + problem.features.layers(level.bank)
+    plain = 0.25 if level.bank in ("log", "rich") else 0.5
+    if not problem.transforms or depth >= problem.hidden_layers or rng.random() < plain:
+        return None
+    first, *others = problem.transforms
+    return first if not others or rng.random() < 0.5 else others[int(rng.integers(len(others)))]
+
+
+def _drawn(task: Step, problem: Problem, rng: np.random.Generator) -> tuple[TargetTransform | None, Start]:
+    level = task.level or Level(1, 2, 1)
+    transform = _transform(level, problem, rng) if not task.parents else None
+    return transform, _start(task, level, problem, transform, rng)
+
+
+def _start(
+    task: Step, level: Level, problem: Problem, transform: TargetTransform | None, rng: np.random.Generator
+) -> Start:
+    samples, vocabulary = problem.samples, problem.vocabulary
+    bank = problem.features.bank(level.bank)
+    if task.parents:
+        parent = task.parents[int(rng.integers(len(task.parents)))]
+        left = samples.y - parent.population.evaluate(parent.theta, samples.x)[0]
+        return grown_start(
+            parent, level, bank, problem.features, vocabulary, problem.waves.spectrum(left.numpy()), rng
+        )
+    target = samples.y if transform is None else transform.target
+    # A product is a sum of logarithms: where the target's logarithm is fitted, logarithms are what to draw.
+    kinds = (
+        vocabulary.favouring("log") if transform is not None and transform.unit.name == "exp" else vocabulary
+    )
+    structure = kinds.draw(level, problem.features.count, samples.y.shape[0], rng)
+    return random_start(structure, bank, problem.features, problem.waves.spectrum(target.numpy()), rng)
+
+
+def _to_target(
+    population: Population,
+    theta: Tensor,
+    loss: Tensor,
+    drawn: Sequence[TargetTransform | None],
+    samples: Samples,
+    stop: Callable[[], bool],
+) -> list[Fit]:
+    """The finite members as fits to the target itself; transformed last units are put back and refitted."""
+    fits, outer = [], []
+    for i, transform in enumerate(drawn):
+        if not math.isfinite(loss[i]) or int(population.counts[i]) == 0:
+            continue
+        fit = take(population, theta, loss, i)
+        if transform is None:
+            fits.append(fit)
+        else:
+            unscaled = torch.where(fit.population.readout(), fit.theta * transform.scale, fit.theta)
+            outer.append(transform.outer(Fit(fit.population, unscaled, fit.loss)))
+    if outer:
+        joined, packed = stack([p for p, _ in outer], [v[0] for _, v in outer])
+        packed, loss = levenberg_marquardt(
+            joined, packed, samples, steps=20, enough=EXACT_LOSS * 1e-6, stop=stop
+        )
+        fits += [take(joined, packed, loss, i) for i in range(joined.members) if math.isfinite(loss[i])]
+    return fits
+
+
+def _by_kind(fits: list[Fit]) -> list[list[Fit]]:
+    """Fits that can be solved together: of one depth and way of joining."""
+    groups: dict[tuple[int, bool], list[Fit]] = {}
+    for fit in fits:
+        groups.setdefault(fit.kind, []).append(fit)
+    return list(groups.values())
+
+
+def _pack(population: Population, starts: Sequence[Start]) -> Tensor:
+    theta = torch.zeros(population.places.shape, dtype=torch.float64)
+    for row, start in enumerate(starts):
+        values = torch.cat([w[w != 0] for w in start.weights])
+        theta[row, : len(values)] = values
+    return theta
+
+
+def _finalists(fits: list[Fit], rows: int, most: int) -> list[Fit]:
+    """The best by score that differ; large ones are costly to eliminate and seldom right, so few of them."""
+    chosen: list[Fit] = []
+    for fit in sorted(fits, key=lambda f: f.score(rows)):
+        twins = [f for f in chosen if f.weights == fit.weights and abs(f.loss - fit.loss) <= 1e-6 * f.loss]
+        exact_twins = [
+            f for f in chosen if f.loss < EXACT_LOSS and fit.loss < EXACT_LOSS and f.weights <= fit.weights
+        ]
+        large = [f for f in chosen if f.weights > LARGE]
+        if not twins and len(exact_twins) < 2 and not (large and fit.weights > LARGE):
+            chosen.append(fit)
+        if len(chosen) == most:
+            break
+    return chosen
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """Remembers finished rounds, so that a search that was killed goes on where it was."""
+
+    def recall(self, number: int) -> StepResult | None: ...
+
+    def record(self, result: StepResult) -> None: ...
+
+
+@dataclass
+class Memory:
+    """A journal for `discover`; `fingerprint` says of which data and settings, `seed` from which start."""
+
+    fingerprint: str
+    seed: int
+    results: dict[int, StepResult] = field(default_factory=dict)
+
+    def recall(self, number: int) -> StepResult | None:
+        return self.results.get(number)
+
+    def record(self, result: StepResult) -> None:
+        self.results[result.number] = result

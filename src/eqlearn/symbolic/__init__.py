@@ -1,0 +1,1 @@
+"""What you read: formulas, and all they can become."""

@@ -1,0 +1,1 @@
+"""What users hand over, checked in one place."""

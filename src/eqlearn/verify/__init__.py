@@ -1,0 +1,1 @@
+"""Whether an equation is the equation."""

@@ -1,0 +1,224 @@
+"""The judge: whether an equation is the truth, by identity and not by how well it fits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import sympy as sp
+from sympy.functions.elementary.hyperbolic import HyperbolicFunction, InverseHyperbolicFunction
+from sympy.functions.elementary.trigonometric import InverseTrigonometricFunction, TrigonometricFunction
+
+from eqlearn.errors import InvalidArgument, WrongType
+from eqlearn.symbolic.expressions import NOT_REAL, complexity, real_symbol
+from eqlearn.symbolic.parametric import Formula, has_conditions
+from eqlearn.verify.equivalence import Box, Clock, Comparison, EvaluationSets, compare, deviation
+
+Tier: TypeAlias = Literal["wrong", "paper", "symbolic", "exact"]
+
+EXACT_DEVIATION = 1e-9
+CLEAN_ALLOWANCE, STANDARD_ERRORS, PAPER_ALLOWANCE = 1e-3, 3.0, 0.05
+SMALL_TERM = 0.02
+# Larger formulas are neither compiled nor expanded, which keeps the time bounded.
+MOST_NODES, MOST_TERMS = 1000, 300
+
+ELEMENTARY = (
+    sp.Symbol, sp.Number, sp.NumberSymbol, sp.Add, sp.Mul, sp.Pow, sp.exp, sp.log,
+    TrigonometricFunction, InverseTrigonometricFunction, HyperbolicFunction, InverseHyperbolicFunction,
+)  # fmt: skip
+
+# What SymPy, NumPy, SciPy and mpmath raise on a formula that can't be computed.
+FAILURES = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the judge found, and why.
+
+    `deviation` is the largest from the truth, relative to the truth's spread, with the constants that come
+    closest; `moved` is the largest relative change of a constant which that takes.
+    """
+
+    tier: Tier
+    reason: str
+    deviation: float = math.inf
+    moved: float = 0.0
+
+    def at_least(self, tier: Tier) -> bool:
+        """Whether the verdict is this tier or a stricter one."""
+        order = get_args(Tier)
+        if tier not in order:
+            raise InvalidArgument(f"`tier` must be one of {', '.join(order)}; got {tier!r}")
+        return bool(order.index(self.tier) >= order.index(tier))
+
+
+def judge(
+    candidate: Any,
+    truth: Any,
+    box: Mapping[str, tuple[float, float]],
+    *,
+    standard_errors: Sequence[float | None] | None = None,
+    seconds: float = 5.0,
+) -> Verdict:
+    """Decides whether `candidate` is `truth`; `box` holds the range of every variable in the training data.
+
+    Both are equations, or anything else with an `expr`. The candidate must become identical to the truth, on
+    fresh points of a box four times as wide, when its own float constants move: not at all (tier `exact`),
+    by at most 0.1 % or three standard errors each (`symbolic`), or by 5 % after terms below 2 % of the
+    output's range are dropped (`paper`). `standard_errors` are in the order of `Equation.constants`; one that
+    is None or NaN is not known (the constant may move by 0.1 %), an infinite one belongs to a constant that
+    others make up for (it may move by its own size). What can't be computed, or not in time, is `wrong`.
+    """
+    for name, equation in (("candidate", candidate), ("truth", truth)):
+        if not isinstance(getattr(equation, "expr", None), sp.Expr):
+            raise WrongType(f"`{name}` must be an Equation, got {type(equation).__name__}")
+    expr, true = _real(candidate.expr), _real(truth.expr)
+    box = _checked_box(box, true)
+    if standard_errors is not None:
+        _check_errors(standard_errors, len(Formula(expr, tuple(box)).constants))
+    evaluations = EvaluationSets.of(Formula(true, tuple(box)), box)
+    try:
+        flaw = _refusal(expr, true, box)
+        if flaw:
+            return Verdict("wrong", flaw)
+        most_nodes = 2 * max(_size(true), _size(_multiplied_out(true))) + 8
+        return _decide(expr, standard_errors, evaluations, most_nodes, Clock.of(seconds))
+    except TimeoutError:
+        return Verdict("wrong", f"undecided within `seconds`={seconds}")
+    except FAILURES as failure:
+        return Verdict("wrong", f"can't be computed: {type(failure).__name__}: {failure}")
+
+
+def _checked_box(box: Mapping[str, tuple[float, float]], truth: sp.Expr) -> Box:
+    ranges = {name: (float(low), float(high)) for name, (low, high) in box.items()}
+    for name, (low, high) in ranges.items():
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise InvalidArgument(f"`box`[{name!r}] must be finite, low < high; got {(low, high)}")
+    missing = sorted({s.name for s in truth.free_symbols} - ranges.keys())
+    if missing or not ranges:
+        raise InvalidArgument(f"`box` needs the range of {', '.join(missing) or 'at least one variable'}")
+    if truth.has(*NOT_REAL):
+        raise InvalidArgument(f"`truth` must be real and finite, got {truth}")
+    return ranges
+
+
+def _check_errors(standard_errors: Sequence[float | None], constants: int) -> None:
+    if len(standard_errors) != constants:
+        raise InvalidArgument(
+            f"`standard_errors` has {len(standard_errors)} entries for the {constants} float constants of "
+            "`candidate`; give one for each, None where it is not known"
+        )
+    negative = [e for e in standard_errors if e is not None and e < 0]
+    if negative:
+        raise InvalidArgument(f"`standard_errors` must not be negative, got {negative[0]}")
+
+
+def _real(expr: sp.Expr) -> sp.Expr:
+    """The expression in real symbols, the variables being known by name."""
+    return expr.xreplace({s: real_symbol(s.name) for s in expr.free_symbols})
+
+
+def _refusal(expr: sp.Expr, truth: sp.Expr, box: Box) -> str:
+    """Why a candidate is not looked at any further; empty if it is."""
+    words = (*ELEMENTARY, *{node.func for node in sp.preorder_traversal(truth)})
+    for count, node in enumerate(sp.preorder_traversal(expr)):
+        if count == MOST_NODES:
+            return f"more than {MOST_NODES} nodes"
+        if not isinstance(node, words):
+            return f"uses {node.func.__name__}, which the truth does not"
+        if isinstance(node, sp.Number) and not math.isfinite(float(node)):
+            return f"holds the number {sp.N(node, 3)}"
+        if isinstance(node, sp.Symbol) and node.name not in box:
+            return f"uses the variable {node.name}, which is not in `box`"
+    return ""
+
+
+def _decide(
+    expr: sp.Expr,
+    standard_errors: Sequence[float | None] | None,
+    evaluations: EvaluationSets,
+    most_nodes: int,
+    clock: Clock,
+) -> Verdict:
+    expanded = _multiplied_out(expr)
+    size = min(_size(expr), _size(expanded))
+    strict = Comparison(f"{size} nodes, where twice the truth's and 8 are {most_nodes}")
+    if size <= most_nodes:
+        formula = Formula(expr, evaluations.variables)
+        delivered = deviation(formula, formula.constants, evaluations.wide, EXACT_DEVIATION, clock)
+        strict = compare(formula, _allowance(formula.constants, standard_errors), evaluations, clock)
+        if not strict.flaw and delivered < EXACT_DEVIATION:
+            return Verdict("exact", "identical as delivered", delivered)
+        if not strict.flaw:
+            reason = f"identical once its constants move by at most {strict.moved:.2g} of their size"
+            return Verdict("symbolic", reason, strict.deviation, strict.moved)
+    # Terms may be as small in the truth, so the whole is tried as well.
+    rest = _without_small_terms(expanded, evaluations, clock)
+    for form, nodes in {rest: _size(rest), expr: size}.items():
+        if nodes > most_nodes:
+            continue
+        formula = Formula(form, evaluations.variables)
+        rough = compare(formula, PAPER_ALLOWANCE * np.abs(formula.constants), evaluations, clock)
+        if not rough.flaw:
+            reason = (
+                f"{strict.flaw}; identical once its small terms are dropped and its constants move by "
+                f"at most {rough.moved:.2g} of their size"
+            )
+            return Verdict("paper", reason, rough.deviation, rough.moved)
+    return Verdict("wrong", strict.flaw, strict.deviation, strict.moved)
+
+
+def _allowance(constants: np.ndarray, standard_errors: Sequence[float | None] | None) -> np.ndarray:
+    size = np.abs(constants)
+    if standard_errors is None:
+        return np.asarray(CLEAN_ALLOWANCE * size)
+    noisy = STANDARD_ERRORS * np.array([math.nan if e is None else e for e in standard_errors], float)
+    noisy = np.where(np.isinf(noisy), size, noisy)
+    # A move of 1e-9 is no move: deviations of that size count as none.
+    return np.asarray(
+        np.where(np.isnan(noisy), CLEAN_ALLOWANCE * size, np.maximum(noisy, EXACT_DEVIATION * size))
+    )
+
+
+def _without_small_terms(expr: sp.Expr, evaluations: EvaluationSets, clock: Clock) -> sp.Expr:
+    """The sum without those of its terms that are below 2 % of the output's range on the training box."""
+    small = SMALL_TERM * np.ptp(evaluations.near.values)
+    kept = []
+    for term in sp.Add.make_args(expr):
+        clock.check()
+        if not np.abs(Formula(term, evaluations.variables)(evaluations.near.points)).max() <= small:
+            kept.append(term)
+    return sp.Add(*kept)
+
+
+def _size(expr: sp.Expr) -> int:
+    return sum(1 for _ in sp.preorder_traversal(expr)) if has_conditions(expr) else complexity(expr)
+
+
+def _multiplied_out(expr: sp.Expr) -> sp.Expr:
+    """The expression as one sum, what is inside functions left alone; as it is if that had too many terms."""
+    return _expand(expr) if _terms(expr) <= MOST_TERMS else expr
+
+
+def _expand(expr: sp.Expr) -> sp.Expr:
+    if expr.is_Add:
+        return sp.Add(*map(_expand, expr.args))
+    if expr.is_Mul:
+        return sp.expand_mul(sp.Mul(*map(_expand, expr.args)), deep=False)
+    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+        return sp.expand_multinomial(_expand(expr.base) ** expr.exp, deep=False)
+    return expr
+
+
+def _terms(expr: sp.Expr) -> int:
+    if expr.is_Add:
+        return sum(map(_terms, expr.args))
+    if expr.is_Mul:
+        return math.prod(map(_terms, expr.args))
+    if expr.is_Pow and expr.exp.is_Integer and expr.exp > 0:
+        several, power = _terms(expr.base) - 1, int(expr.exp)
+        return math.comb(several + min(power, MOST_TERMS), several) if several else 1
+    return 1

@@ -1,1 +1,0 @@
-"""What a search found, for the eye: graphs, figures, data frames, a live display."""

@@ -1,0 +1,53 @@
+import numpy as np
+import pytest
+
+from eqlearn.dynamics.derivatives import Window, choose_window, noise_level, smooth
+from moving import lorenz, series_of
+
+
+def relative_error(rates, states):
+    rates, states = np.concatenate(rates), np.concatenate(states)
+    true = np.array([lorenz(0, s) for s in states])
+    return (rates - true).std(axis=0) / true.std(axis=0)
+
+
+def test_rates_of_a_clean_series_are_those_of_the_system():
+    series = series_of(lorenz, [[-8, 8, 27]], 4, 0.01)
+
+    states, rates = smooth(series, 0.01)
+
+    assert (relative_error(rates, states) < 1e-4).all()
+
+
+def test_rates_of_a_noisy_series_are_far_better_than_differences():
+    noisy = series_of(lorenz, [[-8, 8, 27]], 4, 0.01, noise=0.01)
+    differences = [(one[2:] - one[:-2]) / 0.02 for one in noisy]
+
+    states, rates = smooth(noisy, 0.01)
+
+    assert (relative_error(rates, states) < relative_error(differences, [noisy[0][1:-1]]) / 3).all()
+
+
+def test_noise_is_measured():
+    noisy = series_of(lorenz, [[-8, 8, 27]], 4, 0.01, noise=0.02)
+    spread = series_of(lorenz, [[-8, 8, 27]], 4, 0.01)[0].std(axis=0)
+
+    np.testing.assert_allclose(noise_level(noisy) / spread, 0.02, rtol=0.25)
+
+
+def test_more_noise_asks_for_a_wider_window():
+    halves = [
+        choose_window([series_of(lorenz, [[-8, 8, 27]], 4, 0.01, noise)[0][:, 0]]).half
+        for noise in (0.0, 0.1)
+    ]
+
+    assert halves[0] < halves[1]
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_a_window_is_exact_on_its_own_polynomials(order):
+    times = np.arange(30.0)
+    cubic = 2 - times + 0.3 * times**2 - 0.01 * times**3
+    true = [cubic, -1 + 0.6 * times - 0.03 * times**2][order]
+
+    np.testing.assert_allclose(Window(5, 4).apply(cubic, order), true, atol=1e-8)

@@ -1,0 +1,138 @@
+"""Systems of encoder and cell: losses, members, and a short run that finds a linear map."""
+
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+
+from eqlearn.errors import InvalidArgument
+from eqlearn.latent.cells import CellShape, EQLCell
+from eqlearn.latent.find import DynamicsSettings, find_dynamics
+from eqlearn.latent.gauge import fit_gauge
+from eqlearn.latent.series import EncoderShape, SeriesEncoder
+from eqlearn.latent.system import DynamicsSystem, Pairs, PropagationLoss
+from eqlearn.paper.dynamics_data import KINEMATICS
+from eqlearn.training.loop import train
+from eqlearn.training.schedule import Phase
+
+PAIRS = KINEMATICS.pairs(0, series=16)
+CELL = CellShape(primitives="id mul", hidden_layers=1, form="residual", skip=True, bias=True)
+TINY = EncoderShape(filters=4, stride=5)
+
+
+def system(members=None, seed=0) -> DynamicsSystem:
+    scales = PAIRS.observed.scales.float()
+    return DynamicsSystem(
+        SeriesEncoder(2, 100, 1, shape=TINY, scales=scales, members=members, seed=seed),
+        EQLCell(2, 1, shape=CELL, members=members, seed=seed),
+    )
+
+
+def phase(**changes) -> Phase:
+    return Phase(**({"name": "only", "steps": 6, "lr": 1e-3, "horizon": 3} | changes))
+
+
+def test_the_loss_is_that_of_a_loop_written_by_hand():
+    model = system().eval()
+    expected, y = [], PAIRS.propagated.states[:, 0].float().mT
+    z = model.latent(PAIRS.observed.states.float())
+    for step in range(1, 4):
+        y = model.cell(y, z)
+        expected.append((y.mT - PAIRS.propagated.states[:, step].float()).square())
+
+    loss = PropagationLoss(PAIRS)(model, phase())
+
+    torch.testing.assert_close(loss, torch.stack(expected).mean())
+
+
+def test_batches_depend_on_seed_and_step_alone():
+    first, second = (PropagationLoss(PAIRS, batch=4, windows=True, seed=3) for _ in range(2))
+    torch.manual_seed(1)
+
+    for _ in range(3):
+        assert torch.equal(first._draw(2)[1], second._draw(2)[1])
+
+
+def test_a_resumed_run_is_the_same_run():
+    whole, part = system(), system()
+    losses = [PropagationLoss(PAIRS, batch=4, seed=3) for _ in range(2)]
+    list(train(whole, losses[0], [phase()], penalty="half"))
+    started = train(part, losses[1], [phase()], record_every=3)
+    next(started)
+    state = started.state()
+    again = system(seed=9)
+    list(train(again, PropagationLoss(PAIRS, batch=4, seed=3), [phase()], record_every=3, resume=state))
+
+    for mine, other in zip(whole.parameters(), again.parameters(), strict=True):
+        assert torch.equal(mine, other)
+
+
+def test_one_member_that_diverges_leaves_the_others_untouched():
+    broken, healthy = system(members=3), system(members=3)
+    with torch.no_grad():
+        broken.cell.equations[0].readout.raw[1] = math.inf
+    for model in (broken, healthy):
+        run = train(model, PropagationLoss(PAIRS), [phase()])
+        list(run)
+
+    assert not torch.isfinite(broken.cell.equations[0].readout.raw[1]).all()
+    for mine, other in zip(broken.parameters(), healthy.parameters(), strict=True):
+        assert torch.equal(mine[0], other[0])
+        assert torch.equal(mine[2], other[2])
+
+
+def test_a_horizon_beyond_the_series_is_explained():
+    with pytest.raises(InvalidArgument, match="series of 5 steps"):
+        PropagationLoss(PAIRS)(system(), phase(horizon=6))
+
+
+def test_pairs_must_be_as_many():
+    with pytest.raises(InvalidArgument, match="give pairs"):
+        Pairs(PAIRS.observed, KINEMATICS.pairs(0, series=5).propagated)
+
+
+SHORT = DynamicsSettings(
+    encoder=EncoderShape(stride=5), cell=CELL, optimiser=torch.optim.Adam, scaling="time", finished=True,
+    schedule=(
+        Phase(name="one", steps=80, lr=1e-2, horizon=1, clip=1.0),
+        Phase(name="five", steps=80, lr=1e-2, horizon=5, clip=1.0, decay="cosine"),
+    ),
+)  # fmt: skip
+
+
+def test_a_short_run_finds_a_linear_map_and_its_hidden_parameter():
+    settings = replace(SHORT, distil=(Phase(name="distil", steps=60, lr=3e-3, decay="cosine"),))
+
+    found = find_dynamics(KINEMATICS.pairs(3, series=60), settings, seed=3)
+
+    fresh = KINEMATICS.pairs(77, series=60)
+    z = found.latent(fresh.observed.states)[0]
+    assert found.canonical[0].matches("u + v + z/2", tolerance=1e-6)
+    assert found.canonical[1].matches("v + z", tolerance=1e-6)
+    assert abs(fit_gauge(z, fresh.observed.parameter).correlation) > 0.99
+
+
+def test_encoder_and_equations_agree_without_distillation_too():
+    pairs = KINEMATICS.pairs(3, series=60)
+
+    found = find_dynamics(pairs, SHORT, seed=3)
+
+    truth = pairs.propagated.states
+    after = found.predict(pairs.observed.states, truth[:, 0], truth.shape[1] - 1)
+    assert float((after - truth).square().mean().sqrt()) < 0.1 * float(truth.std())
+
+
+def test_what_is_found_predicts_from_the_encoders_latent():
+    settings = DynamicsSettings(
+        encoder=TINY, cell=CELL, optimiser=torch.optim.Adam, scaling="state", members=2,
+        schedule=(phase(steps=3),),
+    )  # fmt: skip
+
+    found = find_dynamics(PAIRS, settings)
+    states = found.predict(PAIRS.observed.states, PAIRS.propagated.states[:, 0], 4)
+
+    assert states.shape == (16, 5, 2)
+    torch.testing.assert_close(states[:, 0], PAIRS.propagated.states[:, 0])
+    one = found.step(states[:, 0].mT, found.latent(PAIRS.observed.states)).detach()
+    torch.testing.assert_close(one.mT, states[:, 1])

@@ -1,0 +1,42 @@
+"""Searches that run side by side share the threads of linear algebra."""
+
+import pytest
+from threadpoolctl import ThreadpoolController
+
+from eqlearn.numerics.budget import one_thread
+
+POOLS = ThreadpoolController().select(user_api="blas")
+
+
+def threads():
+    return {pool["num_threads"] for pool in POOLS.info()}
+
+
+@pytest.fixture
+def two():
+    with POOLS.limit(limits=2):
+        if threads() != {2}:
+            pytest.skip("linear algebra has no second thread here")
+        yield
+
+
+def test_linear_algebra_has_one_thread_within_and_as_many_as_before_after(two):
+    with one_thread():
+        assert threads() == {1}
+    assert threads() == {2}
+
+
+def test_the_last_search_gives_the_threads_back(two):
+    first, second = one_thread(), one_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert threads() == {1}
+    second.__exit__(None, None, None)
+    assert threads() == {2}
+
+
+def test_a_search_that_fails_gives_them_back_too(two):
+    with pytest.raises(ZeroDivisionError), one_thread():
+        1 / 0  # noqa: B018
+    assert threads() == {2}

@@ -1,0 +1,261 @@
+"""MNIST arithmetic: recipes, a short trial on the embedded digits, a trial that is killed, its measures."""
+
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import short_mnist
+import torch
+from short_mnist import CONDITION, add_short
+
+from eqlearn.errors import InvalidArgument, InvalidExpression, InvalidFile, UnknownName
+from eqlearn.io.digits import load_digits
+from eqlearn.latent.arithmetic import LABELS, LATENTS, ImageArithmetic, Operation
+from eqlearn.latent.gauge import Gauge
+from eqlearn.nn.eql import EQL
+from eqlearn.paper.mnist import RECIPES, Condition, build, forget, trained
+from eqlearn.paper.mnist_measures import asymmetry, composed, evaluate, in_digits, measures, monomials
+from eqlearn.paper.mnist_models import load_system, save_system
+from eqlearn.symbolic.equation import Equation
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_digits("digits")
+
+
+@pytest.fixture(scope="module")
+def short():
+    with pytest.MonkeyPatch.context() as patch:
+        add_short(patch.setattr)
+        yield
+
+
+@pytest.fixture(scope="module")
+def whole(short, digits):
+    return trained(CONDITION, digits, 3, record_every=5)
+
+
+def same_tensors(one, other):
+    first, second = one.state_dict(), other.state_dict()
+    return first.keys() == second.keys() and all(torch.equal(first[key], second[key]) for key in first)
+
+
+def test_a_short_trial_on_the_embedded_digits_finds_the_sum(whole, digits):
+    told, _ = measures(whole.model, digits, CONDITION.operation, 3)
+
+    assert told["right_form"]
+    assert Equation.parse(told["in_digits"], LABELS).matches("psi_1 + psi_2", box=(0, 9), tolerance=0.05)
+    assert abs(told["train"]["correlation"]) > 0.9
+
+
+def test_a_trial_that_is_killed_goes_on_to_the_same_end(tmp_path, whole, digits):
+    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
+    command = [sys.executable, short_mnist.__file__, str(tmp_path / "state"), "refine"]
+    ended = subprocess.run(command, env=environment, check=False, timeout=250)
+    assert ended.returncode == -signal.SIGKILL
+    phases = []
+
+    resumed = trained(
+        CONDITION, digits, 3, state=tmp_path / "state", record_every=5,
+        on_record=lambda record: phases.append((record.phase, record.step)),
+    )  # fmt: skip
+
+    assert resumed.resumed
+    assert phases[0] == ("refine", 10)
+    assert same_tensors(resumed.model, whole.model)
+    assert Equation.read(resumed.model, LATENTS) == Equation.read(whole.model, LATENTS)
+
+
+def test_a_trial_that_is_over_leaves_no_state(tmp_path):
+    for stage in ("learn", "refine", "finish"):
+        (tmp_path / f"state.{stage}.safetensors").write_bytes(b"")
+
+    forget(tmp_path / "state")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_system_comes_back_from_its_files(tmp_path, whole, digits):
+    save_system(tmp_path, whole.model, CONDITION, digits.side)
+
+    model, condition = load_system(tmp_path)
+
+    assert condition == CONDITION
+    assert same_tensors(model, whole.model)
+
+
+def test_a_system_whose_file_is_another_is_refused(tmp_path, whole, digits):
+    save_system(tmp_path, whole.model, CONDITION, digits.side)
+    (tmp_path / "equation.safetensors").replace(tmp_path / "system.safetensors")
+
+    with pytest.raises(InvalidFile, match="no image arithmetic"):
+        load_system(tmp_path)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("dataset", ["mnist", "digits"])
+def test_every_recipe_makes_a_system_of_its_data(recipe, dataset):
+    condition = Condition(recipe=recipe, dataset=dataset)
+    side = {"mnist": 28, "digits": 8}[dataset]
+    images = torch.zeros(2, side, side, dtype=torch.uint8)
+
+    model = build(condition, side, 0).eval()
+
+    assert isinstance(model.equation, EQL)
+    assert model.equation.members == condition.full_recipe().heads
+    assert model(images, images).shape[-1] == 2
+
+
+def test_the_papers_recipe_is_its_text():
+    recipe = RECIPES["paper-half"]
+
+    assert [(p.steps, p.lr, p.penalty, p.prune_below) for p in recipe.learn] == [
+        (10_000, 1e-2, 0.05, 0.01), (10_000, 1e-4, 0.0, None),
+    ]  # fmt: skip
+
+
+def test_a_relu_twin_is_trained_as_long_without_a_penalty():
+    condition = Condition()
+
+    twin = replace(condition, network="relu").full_recipe()
+
+    ours = condition.full_recipe()
+    every = (*ours.learn, *ours.refine, *ours.finish)
+    assert sum(p.steps for p in twin.learn) == sum(p.steps for p in every)
+    assert all(p.penalty == 0 and p.prune_below is None for p in twin.learn)
+    assert twin.heads is None
+
+
+def test_an_unknown_recipe_is_named():
+    with pytest.raises(UnknownName, match="'papre-half'"):
+        Condition(recipe="papre-half").full_recipe()
+
+
+@pytest.mark.parametrize("formula", ["a+", "a+c", "__import__('os')", "lambda: 0"])
+def test_what_is_no_formula_of_two_labels_is_refused(formula):
+    with pytest.raises(InvalidExpression):
+        Condition(formula=formula).check()
+
+
+def test_a_bound_below_every_result_is_refused():
+    with pytest.raises(InvalidArgument, match="they begin at -9"):
+        Condition(formula="a-b", below=-9.0).check()
+
+
+def test_conditions_have_names_of_their_own():
+    conditions = [
+        Condition(), Condition(recipe="paper-half"), Condition(dataset="digits"), Condition(formula="a*b"),
+        Condition(formula="a-b"), Condition(below=15.0), Condition(below=15.0, network="relu"),
+    ]  # fmt: skip
+
+    names = {condition.name for condition in conditions}
+
+    assert len(names) == len(conditions)
+    assert not any(set("/\\*") & set(name) for name in names)
+
+
+class KnownLatents(torch.nn.Module):
+    """Gives each image the latent that belongs to the digit written in its first pixel."""
+
+    def __init__(self, latents):
+        super().__init__()
+        self.latents = latents
+
+    def forward(self, images):
+        return self.latents[images[:, 0, 0].long()][:, None]
+
+
+def labelled(digits):
+    """The same labels, with images that tell them."""
+    train = replace(digits.train, images=digits.train.labels[:, None, None].expand(-1, 8, 8).to(torch.uint8))
+    return replace(digits, train=train, test=train)
+
+
+def exact_system(latents, equation):
+    """An encoder without error, and a module that computes `equation` of two latents, in units of 9."""
+    head = torch.nn.Module()
+    head.forward = lambda z: (equation(z[:, :1], z[:, 1:]) - 9) / 9
+    return ImageArithmetic(KnownLatents(latents), head)
+
+
+def test_a_bent_latent_that_the_equation_undoes_has_no_error(digits):
+    psi = torch.arange(10.0)
+    model = exact_system((psi / 9).sqrt(), lambda a, b: 9 * a**2 + 9 * b**2)
+
+    told, evaluations = measures(model, labelled(digits), Operation(), 0)
+
+    assert told["composed_error"] < 1e-5
+    assert told["test"]["accuracy"] == 1.0
+    assert abs(told["test"]["correlation"]) < 0.99
+    torch.testing.assert_close(composed(model, evaluations["train"], Operation())[:, 2], psi + 5)
+
+
+def test_results_below_and_from_the_bound_are_counted_apart(digits):
+    psi = torch.arange(10.0)
+    model = exact_system(psi, lambda a, b: (a + b).clamp(max=14))
+
+    told = evaluate(model, labelled(digits).test, Operation(), 0).plain(15.0)
+
+    assert (told["accuracy_below_bound"], told["accuracy_from_bound"]) == (1.0, 0.0)
+
+
+def test_where_no_result_is_from_the_bound_on_there_is_no_accuracy(digits):
+    model = exact_system(torch.arange(10.0), lambda a, b: a + b)
+
+    assert evaluate(model, labelled(digits).test, Operation(), 0).plain(19.0)["accuracy_from_bound"] is None
+
+
+def test_an_equation_is_rewritten_in_units_of_the_digit():
+    gauge = Gauge(-2.0, 4.5)
+    equation = Equation.parse("-2.001*z_1 - 1.998*z_2 + 9.0", LATENTS)
+
+    assert str(in_digits(equation, gauge)) == "psi_1 + psi_2"
+
+
+@pytest.mark.parametrize(
+    ("formula", "powers"),
+    [
+        ("2*z_1 - z_2 + 3", {(1, 0), (0, 1)}),
+        ("(z_1 + 1)*(z_2 + 1)", {(1, 1), (1, 0), (0, 1)}),
+        ("sin(z_1) + z_2", None),
+    ],
+)
+def test_the_form_of_an_equation_is_its_powers(formula, powers):
+    assert monomials(Equation.parse(formula, LATENTS)) == powers
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_coefficients_are_compared_by_their_size(sign):
+    equation = Equation.parse(f"2.02*z_1 + {sign * 1.98}*z_2 + 1", LATENTS)
+
+    assert asymmetry(equation) == pytest.approx(0.02)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7_200)
+@pytest.mark.skipif("EQLEARN_DATA" not in os.environ, reason="EQLEARN_DATA names no folder with MNIST")
+def test_one_full_trial_reaches_the_table(unchecked_types):
+    data = load_digits("mnist")
+
+    told, _ = measures(trained(Condition(), data, 0).model, data, Operation(), 0)
+
+    assert told["in_digits"] == "psi_1 + psi_2"
+    assert told["asymmetry"] < 0.005
+    assert told["test"]["accuracy"] >= 0.97
+    assert told["test"]["mean_absolute_error"] <= 0.12
+    assert abs(told["test"]["correlation"]) >= 0.995
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7_200)
+@pytest.mark.skipif("EQLEARN_DATA" not in os.environ, reason="EQLEARN_DATA names no folder with MNIST")
+def test_sums_never_seen_are_right(unchecked_types):
+    data, condition = load_digits("mnist"), Condition(below=15.0)
+
+    told, _ = measures(trained(condition, data, 0).model, data, Operation(), 0)
+
+    assert told["test"]["accuracy_from_bound"] >= 0.95

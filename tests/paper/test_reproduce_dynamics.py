@@ -1,0 +1,74 @@
+"""`eqlearn reproduce kinematics` and `oscillator`, as users run them."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from eqlearn.paper.commands import app
+from eqlearn.paper.dynamics_presets import find_preset
+from eqlearn.paper.dynamics_trials import equation_trial
+
+QUICK = ["kinematics", "--quick", "--no-twins", "--out"]
+PATIENCE = 300.0
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """The folder of a quick run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("kinematics")
+    result = CliRunner().invoke(app, [*QUICK, str(folder)])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def trials(folder):
+    return json.loads((folder / "modern-half-quick.json").read_text())["trials"]
+
+
+def test_a_quick_look_leaves_table_picture_and_trials(quick):
+    assert {p.name for p in quick.iterdir()} == {f"modern-half-quick.{e}" for e in ("json", "md", "png")}
+    assert set(trials(quick)) == {"eql 0", "euler 0"}
+    assert "paper: found" in (quick / "modern-half-quick.md").read_text()
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_where_it_was_to_the_same_end(quick, tmp_path):
+    command = [sys.executable, "-c", "from eqlearn.paper.commands import app; app()", *QUICK, str(tmp_path)]
+    threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+    state, began = tmp_path / "modern-half-quick-0-training.safetensors", time.monotonic()
+    with subprocess.Popen(command, env=os.environ | threads, stdout=subprocess.DEVNULL) as run:
+        while not state.exists() and run.poll() is None and time.monotonic() - began < PATIENCE:
+            time.sleep(0.02)
+        run.kill()
+    assert state.exists()
+    assert not (tmp_path / "modern-half-quick.json").exists()
+
+    again = CliRunner().invoke(app, [*QUICK, str(tmp_path)])
+
+    assert again.exit_code == 0, again.output
+    assert "step 100" not in again.output  # what was trained is not trained again
+    mine, whole = trials(tmp_path)["eql 0"], trials(quick)["eql 0"]
+    assert mine | {"seconds": 0} == whole | {"seconds": 0}
+    assert not state.exists()
+
+
+@pytest.mark.slow
+def test_kinematics_reaches_its_table():
+    trial = equation_trial(find_preset("kinematics", "modern", "half"), 0)
+
+    assert trial["right"]
+    assert abs(trial["correlation"]) > 0.9999
+
+
+@pytest.mark.slow
+def test_the_oscillator_reaches_its_table():
+    trial = equation_trial(find_preset("oscillator", "modern", "half"), 0)
+
+    assert trial["right"]
+    assert abs(trial["correlation"]) > 0.999

@@ -1,0 +1,45 @@
+"""What is offered and chosen at the end of a search in noise."""
+
+import numpy as np
+import pytest
+
+from eqlearn.search.search import discover
+
+
+def table(terms, noise, rows=300, columns=8):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, columns))
+    return X, X[:, :terms].sum(axis=1) + noise * rng.normal(size=rows)
+
+
+@pytest.fixture(scope="module")
+def blurred():
+    """Six columns matter, each too little to pay for its digits."""
+    return discover(*table(terms=6, noise=4.0), restarts=1)
+
+
+def used(candidate):
+    return {str(s) for s in candidate.equation.expr.free_symbols}
+
+
+def test_weak_terms_that_help_to_predict_are_chosen(blurred):
+    assert {f"x{i}" for i in range(1, 7)} <= used(blurred.best)
+
+
+def test_the_shortest_description_is_on_the_front_as_well(blurred):
+    shortest = min(blurred.front, key=lambda c: c.description_length)
+
+    assert len(used(shortest)) < len(used(blurred.best))
+
+
+def test_every_candidate_was_measured_on_the_same_rows(blurred):
+    lengths = [(c.description_length, c.prediction_length) for c in blurred.front]
+
+    assert np.isfinite(lengths).all()
+    assert all(c.held_out_rows == 60 for c in blurred.front)
+
+
+def test_strong_terms_alone_are_chosen_where_they_are_the_law():
+    found = discover(*table(terms=2, noise=0.2), restarts=1)
+
+    assert used(found.best) == {"x1", "x2"}
