@@ -31,7 +31,7 @@ def make_record(inputs=("a", "b"), targets=("y",), front=FRONT, pick=2, **change
                 exact=False,
                 validation_error=2 * 10.0**-i,
                 held_out_rows=12,
-                round=i,
+                method="networks",
             )
         )
     best = candidates[pick]

@@ -26,7 +26,7 @@ def make_fit(seed, skip=False):
     return Fit(population, theta, float(rng.random()) / 3)
 
 
-OUTCOME = StepResult(7, [make_fit(0), make_fit(1, skip=True)], 32, 1, {"every weight dropped": 2})
+OUTCOME = StepResult(7, "sums", [make_fit(0), make_fit(1, skip=True)], 32, 1, {"every weight dropped": 2})
 
 
 def test_a_round_comes_back_bit_for_bit(tmp_path):
@@ -57,13 +57,15 @@ def test_the_networks_that_come_back_compute_the_same(tmp_path):
 @pytest.mark.parametrize("loss", [1e-300, 0.1 + 0.2, float("inf"), 5e-324])
 def test_an_error_of_any_size_comes_back_exactly(tmp_path, loss):
     fit = OUTCOME.fits[0]
-    FileJournal(tmp_path).record(StepResult(0, [Fit(fit.population, fit.theta, loss)], 1, 0))
+    FileJournal(tmp_path).record(StepResult(0, "linear", [Fit(fit.population, fit.theta, loss)], 1, 0))
 
     assert FileJournal(tmp_path).recall(0).fits[0].loss == loss
 
 
 def test_a_round_that_found_nothing_is_remembered(tmp_path):
-    FileJournal(tmp_path / "rounds").record(StepResult(3, [], 16, 0, {"not finite on the data": 16}))
+    FileJournal(tmp_path / "rounds").record(
+        StepResult(3, "networks", [], 16, 0, {"not finite on the data": 16})
+    )
 
     assert FileJournal(tmp_path / "rounds").recall(3).failures == {"not finite on the data": 16}
 

@@ -3,7 +3,10 @@
 import numpy as np
 import pytest
 
-from eqlearn.search.features import FEW, LEAST, screen
+from eqlearn.search.features import screen
+from eqlearn.search.settings import Screening
+
+FEW, LEAST = Screening().max_unscreened, Screening().min_columns
 
 LAWS = {
     "a product": lambda a, b, c: a * b * c,

@@ -76,7 +76,7 @@ def test_noise_is_not_fitted():
 
 
 def fingerprint(found):
-    return [(str(c.equation.expr), c.training_error, c.round) for c in found.front], found.restarts
+    return [(str(c.equation.expr), c.training_error, c.method) for c in found.front], found.restarts
 
 
 def test_a_seed_gives_the_same_candidates_whatever_the_workers_and_the_global_state():
@@ -97,7 +97,7 @@ def test_workers_know_functions_of_the_user_s_own(monkeypatch):
     monkeypatch.setattr(primitives, "PRIMITIVES", dict(primitives.PRIMITIVES))
     register(Primitive("softplus", 1, lambda m, g: m.log(1 + m.exp(g))))
     X, y = sample("sin(3*x)*x", ("x",), rows=40, noise=0.1)
-    few = Settings(members=4, sketches=(), patience=99)
+    few = Settings(members=4, strategies=(), patience=99)
 
     found = discover(X, y, primitives="id softplus mul", n_jobs=2, restarts=24, settings=few)
 
@@ -195,10 +195,10 @@ def test_a_constant_target_gives_the_constant():
     assert float(found.best.equation.expr) == pytest.approx(2.5, rel=1e-12)
 
 
-def test_a_constant_target_gives_the_constant_without_sketches_too():
+def test_a_constant_target_gives_the_constant_without_strategies_too():
     X = np.random.default_rng(0).uniform(-1, 1, (30, 1))
 
-    found = discover(X, np.full(30, 2.5), settings=Settings(sketches=()))
+    found = discover(X, np.full(30, 2.5), settings=Settings(strategies=()))
 
     assert found.best.equation == Equation.parse("2.5", ("x",))
 
@@ -263,7 +263,7 @@ def test_the_unit_of_weights_does_not_matter(penalty):
 
     def front(unit):
         found = discover(
-            X, y, sample_weight=unit * weight, restarts=1, penalty=penalty, settings=Settings(sketches=())
+            X, y, sample_weight=unit * weight, restarts=1, penalty=penalty, settings=Settings(strategies=())
         )
         return [c.complexity for c in found.front]
 
@@ -350,7 +350,7 @@ def test_settings_that_make_no_sense_are_refused(wrong, words):
         ({"seconds": 0.0}, errors.InvalidArgument),
         ({"restarts": 0}, errors.InvalidArgument),
         ({"seed": -1}, errors.InvalidArgument),
-        ({"settings": Settings(levels=(), sketches=())}, errors.InvalidArgument),
+        ({"settings": Settings(levels=(), strategies=())}, errors.InvalidArgument),
         ({"X": np.full((5, 1), 1j)}, errors.WrongType),
         ({"hidden_layers": 0}, errors.InvalidArgument),
         ({"primitives": "sinus"}, errors.UnknownName),
@@ -387,7 +387,7 @@ def test_a_function_of_one_s_own_may_hold_a_sine_of_anything(formula):
     own = Primitive("own", 1, formula)
 
     found = discover(
-        x, x[:, 0] * 2, primitives=[lookup("id"), own], restarts=8, settings=Settings(sketches=())
+        x, x[:, 0] * 2, primitives=[lookup("id"), own], restarts=8, settings=Settings(strategies=())
     )
 
     assert np.isfinite(found.best.training_error)

@@ -13,7 +13,6 @@ import numpy as np
 
 from eqlearn.dynamics.derivatives import FEWEST_TIMES, noise_level, smooth
 from eqlearn.dynamics.selection import (
-    EXACT_MOTION,
     Model,
     best_together,
     fitted_model,
@@ -25,11 +24,11 @@ from eqlearn.dynamics.simulate import simulate
 from eqlearn.errors import InvalidArgument, UnknownName, counted
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
+from eqlearn.numerics.criteria import EXACT_MOTION
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress, check_budget, discover
-from eqlearn.search.settings import SCIENCE, Settings
+from eqlearn.search.settings import SCIENCE, STRATEGY_ORDER, Settings
 from eqlearn.search.step import Journal
-from eqlearn.search.strategies import EXACT_FIRST
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.trajectories import Recording, Trajectories
 
@@ -45,9 +44,9 @@ SHORT_LAW = 16
 # What is linear in products of states is found at once; rates are never exact, so no exact law is sought
 # before it.
 SEARCHES = {
-    "products": Settings(sketches=("banks",)),
-    "one": Settings(sketches=()),
-    "all": Settings(sketches=("banks", *(kind for kind in EXACT_FIRST if kind != "linear"))),
+    "products": Settings(strategies=("elimination",)),
+    "one": Settings(strategies=()),
+    "all": Settings(strategies=("elimination", *STRATEGY_ORDER[1:-1])),
 }
 # The share of the time at which a search of each kind ends; the rest is for choosing and refitting.
 UNTIL = {"one": 0.45, "all": 0.75}

@@ -12,10 +12,10 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.dynamics.discover import LONG, SHORT, FoundMotion, discover_dynamics, recorded, tables
-from eqlearn.dynamics.selection import EXACT_MOTION
-from eqlearn.dynamics.shooting import TOLERANCE, Segments, ShootingFit, VectorField, shoot
+from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, shoot
 from eqlearn.dynamics.simulate import enough_substeps
 from eqlearn.errors import InvalidArgument, counted
+from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE
 from eqlearn.search.candidate import Candidate
 from eqlearn.search.search import check_budget
 from eqlearn.symbolic.equation import Equation
@@ -211,7 +211,7 @@ def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) 
     error = float(np.sqrt((errors**2).mean()))
     best = Candidate(
         equations=equations, training_error=error, exact=error < EXACT_MOTION,
-        description_length=float(np.log(np.maximum(errors, TOLERANCE)).sum()) * recording.times,
+        description_length=float(np.log(np.maximum(errors, MOTION_TOLERANCE)).sum()) * recording.times,
         constants=tuple(tuple(_known(c, common, law.known) for c in e.constants) for e in equations),
     )  # fmt: skip
     X, y = [], []

@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 import sympy as sp
 
-from eqlearn.dynamics.shooting import TOLERANCE, Segments, ShootingFit, VectorField, shoot
+from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, shoot
 from eqlearn.dynamics.simulate import enough_substeps
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import description_length
+from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE, description_length
 from eqlearn.search.candidate import Candidate, formula_costs
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
@@ -21,8 +21,6 @@ from eqlearn.symbolic.snap import snap_in_turn
 
 # Sweeps over all states in which each tries its alternatives.
 SWEEPS = 3
-# Simulations that reach the observed values so closely are right to rounding and the integrator's error.
-EXACT_MOTION = 10 * TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +46,7 @@ class Model:
         if not self.fit.finite:
             return math.inf
         rows = self.segments.rows
-        told = sum(weight * rows * math.log(max(float(e), TOLERANCE)) for e in self.fit.errors)
+        told = sum(weight * rows * math.log(max(float(e), MOTION_TOLERANCE)) for e in self.fit.errors)
         return told + description_length(0, 1.0, *formula_costs(self.equations, self.constants, rows))
 
     @property
@@ -128,7 +126,7 @@ def best_together(
 def _may_gain(model: Model, state: int, equation: Equation) -> bool:
     """Whether another equation of a state is one, and not longer where all simulations are exact already."""
     mine = model.equations[state]
-    exact = bool((model.fit.errors <= TOLERANCE).all())
+    exact = bool((model.fit.errors <= MOTION_TOLERANCE).all())
     return _skeleton(equation) != _skeleton(mine) and not (exact and equation.complexity >= mine.complexity)
 
 
@@ -174,7 +172,7 @@ def snapped(model: Model) -> Model:
         )
 
     def rise(before: ShootingFit, after: ShootingFit) -> float:
-        ratios = np.maximum(after.errors, TOLERANCE) / np.maximum(before.errors, TOLERANCE)
+        ratios = np.maximum(after.errors, MOTION_TOLERANCE) / np.maximum(before.errors, MOTION_TOLERANCE)
         return model.weight * segments.rows * float(np.log(ratios).sum())
 
     numbers, fit = snap_in_turn(model.fit, segments.rows, refit, rise)

@@ -18,8 +18,6 @@ from eqlearn.symbolic.parametric import Parametric
 from eqlearn.symbolic.tape import NUMPY, Tape, lower
 from eqlearn.validation.trajectories import Recording
 
-# Relative to the spread of a state: what a simulation may be wrong by without being told from the truth.
-TOLERANCE = 1e-7
 # Smaller moves, relative to the spread of a state or to a constant, are rounding.
 ROUNDING = 1e-13
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from eqlearn.dynamics.integrate import advance
-from eqlearn.dynamics.shooting import TOLERANCE, Segments
+from eqlearn.dynamics.shooting import Segments
+from eqlearn.numerics.criteria import MOTION_TOLERANCE
 from eqlearn.symbolic.equation import Equation
 
 MOST_SUBSTEPS = 32
@@ -54,7 +55,7 @@ def enough_substeps(equations: Sequence[Equation], segments: Segments, noise: fl
         fine = simulate(equations, start, steps, segments.dt, "ode", substeps=2 * substeps)
         with np.errstate(all="ignore"):
             gaps = np.abs(fine - coarse) / segments.scale
-        if np.isfinite(gaps).all() and gaps.max(initial=0.0) <= max(TOLERANCE, 0.02 * noise):
+        if np.isfinite(gaps).all() and gaps.max(initial=0.0) <= max(MOTION_TOLERANCE, 0.02 * noise):
             break
         substeps, coarse = 2 * substeps, fine
     return substeps if np.isfinite(coarse).all() else 1

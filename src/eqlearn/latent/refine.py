@@ -19,7 +19,7 @@ from torch.func import jvp, vmap
 from eqlearn.latent.cells import rollout
 from eqlearn.latent.law import Law
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_LOSS
+from eqlearn.numerics.criteria import EXACT_LOSS, information_criterion
 from eqlearn.validation.trajectories import Trajectories
 
 # A prediction to second order may be far off, since latents can move together; but not as far as this.
@@ -38,7 +38,7 @@ class Refined:
         """Bayes' information criterion, as everywhere in the search; series count, not their many times."""
         if not math.isfinite(self.loss):
             return math.inf
-        return 0.5 * rows * math.log(max(self.loss, EXACT_LOSS)) + self.law.terms * math.log(rows)
+        return information_criterion(rows, self.loss, self.law.terms)
 
 
 @dataclass(frozen=True, eq=False)

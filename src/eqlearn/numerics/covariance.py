@@ -6,11 +6,7 @@ import math
 
 import numpy as np
 
-# Directions whose singular value is at most so small a part of the largest are left free by the data; sums of
-# squares lose half of the digits, so more of them can't be told from free ones.
-FREE, FREE_IN_SQUARES = 1e-7, 3e-6
-# A constant is loose if it has more than this part in a direction that is free.
-LOOSE = 1e-3
+from eqlearn.numerics.criteria import FREE, FREE_IN_SQUARES, LOOSE
 
 
 def errors_from_slopes(slopes: np.ndarray, variance: float) -> np.ndarray:

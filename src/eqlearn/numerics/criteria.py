@@ -1,43 +1,115 @@
-"""Every score and every tolerance, each once, with its reason."""
+"""Every score and every tolerance, each once, with its reason.
+
+Scores are in nats: half the deviance of the data, and what there is to tell about the formula. A parameter
+costs what has to be told of it, so its price differs with what is known before:
+
+- `information_criterion`: log n; half of it for the value (Schwarz 1978), half for its place among those that
+  might be there (the extended criterion of Chen & Chen 2008). With `placed=False`, for the value alone: in a
+  quotient of two whole polynomials every place is taken.
+- `akaike`: 1. It asks only which sums may predict well (Akaike 1974); what predicts best is measured later.
+- `match_score`: 2½ log n an atom and log n an input. An atom of a large library also has a place in it and an
+  inner constant.
+- `description_length`: its digits down to its standard error, at least ½ log n. It makes the last choice:
+  what is told is what the data know.
+"""
 
 from __future__ import annotations
 
 import math
 
-# Below this mean squared error, relative to the target's variance, a fit is exact in float64.
+# --- When is a fit exact? All are relative to the target's spread, its variance where squares are compared.
+
+# A root-mean-square error below this is rounding, not misfit: float64 resolves 1e-16, and evaluating a
+# formula costs a few digits. The one for formulas in the user's units.
+EXACT_ERROR = 1e-10
+# The same of a mean squared error.
 EXACT_LOSS = 1e-20
-# A squared error below this fraction of the target's variance is rounding; polynomials come to 1e-22 of
-# smooth functions.
+# A squared error that only an exact law leaves: polynomials come to 1e-22 of smooth functions.
 EXACT_SHARE = 1e-24
+# The same of sums of library functions on few rows.
+EXACT_MATCH = 1e-22
 # What products of unit vectors leave of nothing.
 MATCH_ROUNDING = 1e-13
+# The square of what sums of numbers about 1 are rounded to, for targets about a large mean.
+SUM_ROUNDING = 1e-29
+# A singular value below this part of the largest is a relation that holds to rounding; those of a smooth
+# function fall gradually, so there must be a gap to the next, too.
+NULL_SINGULAR, NULL_GAP = 1e-11, 1e-3
+# A quotient that is exact leaves no more than this part of the target's square.
+EXACT_QUOTIENT = 1e-12
+# Simulated motion: what a simulation may be wrong by without being told from the truth (an integrator's
+# error and rounding add up along it), and the error at which it is right to that.
+MOTION_TOLERANCE = 1e-7
+EXACT_MOTION = 10 * MOTION_TOLERANCE
+
+# --- When is something nothing?
+
+# A coefficient below this part of the largest, in an exact fit, is rounding.
+NO_COEFFICIENT = 1e-7
+# A library function that keeps less than this part of itself beside the others adds rounding, not shape.
+DISTINCT = 1e-6
+# A constant that moves a formula by less than this part of the target's spread is rounding.
+NEGLIGIBLE = 1e-9
+# The least part of a target's largest value that is taken for its spread.
+FLATTEST = 1e-5
+# Directions whose singular value is at most this part of the largest are left free by the data; sums of
+# squares lose half of the digits, so more of them can't be told from free ones.
+FREE, FREE_IN_SQUARES = 1e-7, 3e-6
+# A constant is loose if it has more than this part in a direction that is free.
+LOOSE = 1e-3
+
+# --- When is something worth a look?
+
+# Fits of more parameters than this part of the observations are not believed: anything could be fitted.
+CREDIBLE = 0.75
+# A quotient, and a profiled function, above these parts of the target's variance are no start for anything.
+WORTHLESS_QUOTIENT, WORTHLESS_PROFILE = 0.1, 1e-2
+# With fewer rows for each constant, a row left out hardly differs from one that was fitted.
+ROWS_PER_CONSTANT = 5
+# A row that alone determines a constant can't be predicted; its residual counts this many times.
+MAX_LEVERAGE_FACTOR = 1e3
+# Odds of a thousand to one: the best of the hundreds of formulas in a search predicts better by chance too.
+DECISIVE = math.log(1_000)
+# A constant may move to a simple number by three standard errors, and by rounding or an integrator's error
+# in any case.
+SNAP_ERRORS, SNAP_ROUNDING = 3.0, 1e-5
+# Sixteen digits, all that float64 holds.
+MAX_DIGITS = 16 * math.log(10)
+
+
+def credible(parameters: int, observations: int) -> bool:
+    """Whether the observations outnumber the parameters by enough."""
+    return parameters <= CREDIBLE * observations
+
+
+def information_criterion(observations: int, loss: float, parameters: int, *, placed: bool = True) -> float:
+    """Half the deviance of normal residuals of this mean square, and the price of the parameters; with
+    `placed`, also of their places."""
+    price = (1.0 if placed else 0.5) * math.log(observations)
+    return 0.5 * observations * math.log(max(loss, EXACT_LOSS)) + parameters * price
+
+
+def akaike(observations: int, loss: float, parameters: int) -> float:
+    """Half of Akaike's information criterion."""
+    return 0.5 * observations * math.log(max(loss, 1e-300)) + parameters
 
 
 def match_score(
     error: float, rows: int, atoms: int, inputs: int = 0, *, floor: float = MATCH_ROUNDING
 ) -> float:
     """Half the deviance, and a price for each atom (its coefficient, place and inner constant) and input; an
-    error below `floor` is rounding."""
+    error below `floor` is rounding. Few rows must not make atoms cheap, so twenty are added."""
     return 0.5 * rows * math.log(max(error, floor)) + (2.5 * atoms + inputs) * math.log(rows + 20)
-
-
-# An error below this fraction of the spread is rounding, not misfit: float64 resolves 1e-16, and evaluating
-# a formula costs a few digits.
-EXACT_ERROR = 1e-10
 
 
 def constant_cost(value: float, standard_error: float, rows: int) -> float:
     """Nats to tell a fitted constant as precisely as the data know it: its digits down to the error."""
-    digits = math.log1p(abs(value) / standard_error) if standard_error > 0 else MOST_DIGITS
-    return max(0.5 * math.log(rows), min(digits, MOST_DIGITS))
-
-
-# Sixteen digits, all that float64 holds.
-MOST_DIGITS = 16 * math.log(10)
+    digits = math.log1p(abs(value) / standard_error) if standard_error > 0 else MAX_DIGITS
+    return max(0.5 * math.log(rows), min(digits, MAX_DIGITS))
 
 
 def description_length(rows: int, error: float, numbers: float, nodes: int, symbols: int) -> float:
-    """Nats to tell the data given the equation, and the equation.
+    """Nats to tell the data given the equation, and the equation (Rissanen's minimum description length).
 
     `error` is relative to the spread, `numbers` what all constants cost, `nodes` and `symbols` are the size
     and the alphabet of the formula.
@@ -52,7 +124,3 @@ def prediction_length(rows: int, error: float, structure: float) -> float:
     rows that did not serve to fit it show its worth.
     """
     return rows * math.log(max(error, EXACT_ERROR)) + structure
-
-
-# Odds of a thousand to one: the best of the hundreds of formulas in a search predicts better by chance too.
-DECISIVE = math.log(1_000)

@@ -95,7 +95,7 @@ def trials(target: Target, condition: Condition, seeds: Sequence[int]) -> Iterat
 
 def _modern(target: Target, condition: Condition, seed: int) -> dict[str, Any]:
     X, y = target.data(seed, condition.noise)
-    settings = Settings() if condition.preset == "modern" else Settings(sketches=())
+    settings = Settings() if condition.preset == "modern" else Settings(strategies=())
     began = time.perf_counter()
     found = discover(
         X, y, variables=target.variables, primitives=PAPER_SETS[condition.sine], penalty=condition.penalty,
@@ -111,8 +111,7 @@ def _modern(target: Target, condition: Condition, seed: int) -> dict[str, Any]:
         "seconds": seconds,
         "restarts": found.restarts,
         "exact_restarts": found.exact_restarts,
-        "round": found.best.round,
-        "way": settings.way(found.best.round),
+        "way": found.best.method,
         "ended": found.ended,
         "failures": found.failures,
     }

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn import Equation, Settings, discover, judge
+from eqlearn import Equation, discover, judge
 from eqlearn.errors import UnknownName
 
 
@@ -83,6 +83,6 @@ def trials(problem: Problem, seeds: Sequence[int], seconds: float) -> Iterator[d
             "training_error": found.best.training_error,
             "seconds": used,
             "restarts": found.restarts,
-            "way": Settings().way(found.best.round),
+            "way": found.best.method,
             "ended": found.ended,
         }

@@ -170,7 +170,7 @@ def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
         **{name: _plain_number(getattr(candidate, name)) for name in MEASURES},
         "exact": candidate.exact,
         "held_out_rows": candidate.held_out_rows,
-        "round": candidate.round,
+        "method": candidate.method,
     }
 
 
@@ -217,7 +217,7 @@ def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int
         description_length=_number(data["description_length"]), exact=bool(data["exact"]),
         validation_error=_number(data["validation_error"]),
         extrapolation_error=_number(data["extrapolation_error"]),
-        held_out_rows=int(data["held_out_rows"]), round=int(data["round"]),
+        held_out_rows=int(data["held_out_rows"]), method=str(data.get("method", "")),
         prediction_length=_number(data.get("prediction_length")),
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from eqlearn.search.networks.population import Population
 from eqlearn.search.networks.structures import Structure
 from eqlearn.search.step import StepResult
 
-FORMAT, VERSION = "eqlearn-round", 1
+FORMAT, VERSION = "eqlearn-round", 2
 
 
 class FileJournal:
@@ -35,7 +35,7 @@ class FileJournal:
             return None
         plain, tensors = read_checksummed(path)
         try:
-            result = _outcome(plain, tensors)
+            result = _result(plain, tensors)
         except (EqlearnError, LookupError, TypeError, ValueError, AttributeError) as error:
             raise InvalidFile(
                 f"{path} is not a round of a search ({error}); delete it to run it again"
@@ -57,6 +57,7 @@ class FileJournal:
             "format": FORMAT,
             "version": VERSION,
             "number": result.number,
+            "method": result.method,
             "started": result.started,
             "exact": result.exact,
             "failures": result.failures,
@@ -75,7 +76,7 @@ def _plain_structure(structure: Structure) -> dict[str, Any]:
     }
 
 
-def _outcome(plain: dict[str, Any], tensors: dict[str, Tensor]) -> StepResult:
+def _result(plain: dict[str, Any], tensors: dict[str, Tensor]) -> StepResult:
     if plain["format"] != FORMAT or plain["version"] != VERSION:
         raise InvalidFile(f"it is {plain['format']!r:.40} of version {plain['version']!r:.40}")
     fits = []
@@ -87,7 +88,8 @@ def _outcome(plain: dict[str, Any], tensors: dict[str, Tensor]) -> StepResult:
             raise InvalidFile(f"the weights of network {i} do not fit its structure")
         fits.append(Fit(population, theta, float(tensors[f"{i}.loss"])))
     failures = {str(reason): int(count) for reason, count in plain["failures"].items()}
-    return StepResult(int(plain["number"]), fits, int(plain["started"]), int(plain["exact"]), failures)
+    number, started, exact = (int(plain[name]) for name in ("number", "started", "exact"))
+    return StepResult(number, str(plain["method"]), fits, started, exact, failures)
 
 
 def _structure(plain: dict[str, Any], masks: list[Tensor]) -> Structure:

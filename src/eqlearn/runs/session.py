@@ -89,7 +89,7 @@ def search(
     `select` and `extrapolation` are as for `discover`. Ctrl-C ends the search, and what was found is written
     down all the same.
     """
-    told = {**asdict(plan), "select": select}
+    told = {**asdict(plan), "select": select, "strategies": list(settings.strategies)}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.X)} rows", told, resume)
         history = History(folder, progress)
@@ -167,6 +167,12 @@ def _check_same(folder: RunFolder, data: Measurements | SeriesTable, settings: M
     if fingerprint.get("fingerprint") != data.fingerprint:
         raise InvalidArgument(
             f"the run in {folder} was made from other data or columns, so it can't be continued"
+        )
+    began, here = before.get("environment", {}).get("eqlearn"), environment()["eqlearn"]
+    if began != here:
+        raise InvalidArgument(
+            f"the run in {folder} was begun by eqlearn {began}, and this is {here}: continue it with that "
+            "version, or begin anew in another folder"
         )
     for name, value in settings.items():
         # How many parameters may be hidden is asked after the search; whether there are any, before.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from eqlearn.errors import NotFinite
 from eqlearn.numerics.budget import Deadline
-from eqlearn.search.ansatz.stepwise import LADDER, linear_ladder
+from eqlearn.search.ansatz.stepwise import stepwise_sums
 from eqlearn.search.candidate import (
     Candidate,
     best_description,
@@ -20,20 +20,8 @@ from eqlearn.search.candidate import (
 )
 from eqlearn.search.finish import Finisher
 from eqlearn.search.networks.fit import Fit
+from eqlearn.search.settings import DEFAULTS, Settings
 from eqlearn.search.step import StepResult
-
-# A longer exact formula than this many nodes is complete only when another round is exact as well.
-SHORT = 25
-# How many networks are read at the end of a search in noise.
-FINAL = 10
-# A network of more weights is no formula that a person reads, unless it is exact.
-READABLE = 18
-# A sum of more columns than this fills more than a line.
-TERMS = 12
-# Of so many rows, more would not change which candidate is chosen.
-ENOUGH = 5000
-# Later rounds grow from so many of the best networks.
-PARENTS = 6
 
 
 class Archive:
@@ -44,13 +32,13 @@ class Archive:
     would not be done before the deadline, if it took as long as the last ones.
     """
 
-    def __init__(self, finisher: Finisher) -> None:
-        self.finisher = finisher
+    def __init__(self, finisher: Finisher, settings: Settings = DEFAULTS) -> None:
+        self.finisher, self.settings = finisher, settings
         self.fits: list[Fit] = []
         self.candidates: list[Candidate] = [finisher.constant()]
         self.failures: Counter[str] = Counter()
         self.rounds_without_gain = 0
-        self._unread: list[tuple[int, Fit]] = []
+        self._unread: list[tuple[str, Fit]] = []
         self._leader = math.inf
         self._exact_rounds = 0
         self._pace = 0.0  # seconds that a reading takes, by the last ones
@@ -61,13 +49,15 @@ class Archive:
         for fit in sorted(result.fits, key=self._score):
             if not self._in_time(deadline):
                 break
-            if self._score(fit) < self._leader - 1e-6 and fit.weights <= READABLE:
+            if self._score(fit) < self._leader - 1e-6 and fit.weights <= self.settings.reading.max_weights:
                 self._leader, gained = self._score(fit), True
-                self._read(result.number, fit)
+                self._read(result.method, fit)
             elif fit.exact(self.finisher.training.rows):
-                self._read(result.number, fit)
-            elif fit.weights <= READABLE and fit.credible(self.finisher.training.rows):
-                self._unread.append((result.number, fit))
+                self._read(result.method, fit)
+            elif fit.weights <= self.settings.reading.max_weights and fit.credible(
+                self.finisher.training.rows
+            ):
+                self._unread.append((result.method, fit))
             self.fits.append(fit)
         self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
         self._exact_rounds += self.best.exact
@@ -75,10 +65,10 @@ class Archive:
     def _score(self, fit: Fit) -> float:
         return fit.score(self.finisher.training.rows)
 
-    def _read(self, number: int, fit: Fit, snap: bool = True) -> None:
+    def _read(self, method: str, fit: Fit, snap: bool = True) -> None:
         began = time.time()
         try:
-            candidate = self.finisher.candidate(fit, number, snap)
+            candidate = self.finisher.candidate(fit, method, snap)
         except NotFinite:
             candidate = None
         if candidate is None:
@@ -101,29 +91,33 @@ class Archive:
     @property
     def complete(self) -> bool:
         """An exact formula that is short, or that another round could not shorten."""
-        return self.best.exact and (self.best.complexity <= SHORT or self._exact_rounds > 1)
+        return self.best.exact and (
+            self.best.complexity <= self.settings.reading.max_short or self._exact_rounds > 1
+        )
 
     @property
     def parents(self) -> Sequence[Fit]:
         """The best networks of the best one's depth and way of joining."""
         ranked = sorted((f for f in self.fits if f.weights), key=self._score)
-        return [f for f in ranked if f.kind == ranked[0].kind][:PARENTS] if ranked else ()
+        return [f for f in ranked if f.kind == ranked[0].kind][: self.settings.parents] if ranked else ()
 
     def front(self, deadline: Deadline) -> tuple[Candidate, ...]:
         """The Pareto front of everything found, and the equation to choose if it is not among them; exact
         searches need no more reading."""
         if not self.best.exact:
-            for number, fit in self._worth_reading():
+            for method, fit in self._worth_reading():
                 if not self._in_time(deadline):
                     break
-                self._read(number, fit)
+                self._read(method, fit)
             self._unread.clear()
             # Sums of columns that scored low in the linear round for their length, but may predict well.
-            sums = linear_ladder(self.finisher.features, self.finisher.training, TERMS, deadline)
+            sums = stepwise_sums(
+                self.finisher.features, self.finisher.training, self.settings.reading, deadline
+            )
             for fit in sums:
                 if not self._in_time(deadline):
                     break
-                self._read(LADDER, fit, snap=False)
+                self._read("stepwise", fit, snap=False)
         front = pareto_front(self.candidates)
         if self.best.exact:
             return front
@@ -134,7 +128,7 @@ class Archive:
     def _on_all_rows(self, front: tuple[Candidate, ...], deadline: Deadline) -> tuple[Candidate, ...]:
         """The same candidates, fitted to the rows held out as well: few rows decide better than fewer."""
         held_out, table = self.finisher.validation, self.finisher.training
-        if held_out is None or table.rows > ENOUGH:
+        if held_out is None or table.rows > self.settings.reading.max_refit_rows:
             return front
         whole, fitted = table.join(held_out), []
         for candidate in front:
@@ -143,10 +137,12 @@ class Archive:
             fitted.append(self.finisher.refit(candidate, whole))
         return tuple(fitted)
 
-    def _worth_reading(self) -> list[tuple[int, Fit]]:
+    def _worth_reading(self) -> list[tuple[str, Fit]]:
         """The best by score, and for each size the best fit."""
         ranked = sorted(self._unread, key=lambda item: self._score(item[1]))
-        chosen = ranked[:FINAL]
+        chosen = ranked[: self.settings.reading.max_last]
         for size in sorted({fit.weights for _, fit in ranked}):
             chosen.append(min((i for i in ranked if i[1].weights == size), key=lambda item: item[1].loss))
-        return list({id(fit): (number, fit) for number, fit in chosen}.values())[: 2 * FINAL]
+        return list({id(fit): (method, fit) for method, fit in chosen}.values())[
+            : 2 * self.settings.reading.max_last
+        ]

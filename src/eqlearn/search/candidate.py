@@ -41,7 +41,7 @@ class Candidate:
     constants: tuple[tuple[Constant, ...], ...] = ()
     network: EQL | None = field(default=None, compare=False, repr=False)
     held_out_rows: int = 0
-    round: int = -1
+    method: str = "mean"
     prediction_length: float = math.nan
 
     @property

@@ -1,48 +1,49 @@
-"""Which round comes when: simplest structures first, then deeper and wider, with rounds of growth between."""
+"""What is tried when: strategies, then networks, the simplest first, with rounds of growth between."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.errors import InvalidArgument
 from eqlearn.search.features import Features
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.structures import Level
+from eqlearn.search.settings import Settings
 from eqlearn.search.step import Step
-from eqlearn.search.strategies import EXACT_FIRST, SKETCHES
-
-# Multiplications that one step of a round may take.
-STEP = 2e8
+from eqlearn.search.strategies import Strategy, find_strategy
 
 
 @dataclass(frozen=True)
 class Curriculum:
     """The order of rounds, a function of their number and of what earlier generations found."""
 
-    levels: tuple[Level, ...]
+    settings: Settings
     hidden_layers: int
     features: Features
     rows: int
-    most: int
     seed: int
-    sketches: tuple[str, ...] = SKETCHES
 
     def __post_init__(self) -> None:
+        _ = self.strategies  # an unknown name is refused at once
         if self.hidden_layers < 1:
             raise InvalidArgument(f"`hidden_layers` must be at least 1, got {self.hidden_layers}")
-        if strangers := [kind for kind in self.sketches if kind not in SKETCHES]:
-            raise UnknownName(f"no ansatz named {strangers[0]!r}; the known ones are {', '.join(SKETCHES)}")
         if not self.lessons:
             raise InvalidArgument(f"no level of `levels` fits into `hidden_layers`={self.hidden_layers}")
 
-    @property
+    @cached_property
+    def strategies(self) -> tuple[Strategy, ...]:
+        """What is tried before networks are drawn."""
+        return tuple(find_strategy(name) for name in self.settings.strategies)
+
+    @cached_property
     def lessons(self) -> list[Level]:
         """The levels whose depth is allowed and whose bank adds something to a smaller one's."""
         columns = self.features.bank("plain")
         return [
             level
-            for level in self.levels
+            for level in self.settings.levels
             if level.depth + self.features.layers(level.bank) <= self.hidden_layers
             and (level.bank == "plain" or len(self.features.bank(level.bank)) > len(columns))
         ]
@@ -50,32 +51,33 @@ class Curriculum:
     @property
     def first_pass(self) -> int:
         """How many rounds see every lesson once: a search in noise does not end before."""
-        return len(self.sketches) + len(self.lessons) * 3 // 2
+        return len(self.strategies) + len(self.lessons) * 3 // 2
 
     def generation(self, number: int) -> int:
         """How many rounds run side by side from round `number` on; they can't learn from each other."""
-        later = number - len(self.sketches)
+        later = number - len(self.strategies)
         return 1 if later < 3 else 2 if later < 11 else 4
 
-    def round(self, number: int, parents: Sequence[Fit]) -> Step:
+    def step(self, number: int, parents: Sequence[Fit]) -> Step:
         """First what can be solved without luck; then the lessons in turn, every third round growing from
         the best so far."""
-        if number < len(self.sketches):
-            kind = self.sketches[number]
-            return Step(number, kind, self.seed, quick=kind in EXACT_FIRST)
-        drawn = number - len(self.sketches) + 1
+        if number < len(self.strategies):
+            return Step(number, self.seed, self.strategies[number])
+        drawn = number - len(self.strategies) + 1
         lessons = self.lessons
         if parents and drawn % 3 == 0:
             bank = ("plain", "quadratic", "log")[drawn // 3 % 3]
             level = Level(1, 2, 1, bank)
-            return Step(number, "networks", self.seed, level, self.members(level), parents=tuple(parents))
+            return Step(number, self.seed, None, level, self.members(level), tuple(parents))
         fresh = drawn - 1 - drawn // 3
         level = lessons[fresh % len(lessons)]
-        return Step(number, "networks", self.seed, level, self.members(level))
+        return Step(number, self.seed, None, level, self.members(level))
 
     def members(self, level: Level) -> int:
         """As many networks as keep a step of least squares affordable."""
         inputs = len(self.features.bank(level.bank)) + 1
         rows_of_map = level.units + 1 + 2 * level.binaries
         weights = rows_of_map * (inputs + (level.depth - 1) * (rows_of_map + inputs * level.skip))
-        return int(min(self.most, max(8, STEP / (self.rows * weights**2))))
+        return int(
+            min(self.settings.members, max(8, self.settings.max_multiplications / (self.rows * weights**2)))
+        )

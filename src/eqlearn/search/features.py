@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -12,8 +13,7 @@ import sympy as sp
 import torch
 from torch import Tensor
 
-# A bank of more inputs than this would make every network of it a large one.
-MOST = 36
+from eqlearn.search.settings import DEFAULTS, Screening
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,16 @@ class Features:
 
     @staticmethod
     def of(
-        X: np.ndarray, y: np.ndarray, *, logarithms: bool, degree: int, columns: Sequence[int] | None = None
+        X: np.ndarray,
+        y: np.ndarray,
+        *,
+        logarithms: bool,
+        degree: int,
+        columns: Sequence[int] | None = None,
+        most: int = DEFAULTS.max_inputs,
     ) -> Features:
         """From `(rows, in)` and `(rows, out)`; logarithms only of columns that are positive throughout,
-        products of up to `degree` columns; all columns unless told."""
+        products of up to `degree` columns as far as inputs are at most `most`; all columns unless told."""
         columns = tuple(range(X.shape[1])) if columns is None else tuple(columns)
         X = X[:, columns]
         sizes = np.abs(X).max(axis=0)
@@ -46,11 +52,11 @@ class Features:
         terms: list[tuple[int, ...]] = []
         for factors in range(2, min(degree, 8 if X.shape[1] == 1 else 4) + 1):
             new = list(combinations_with_replacement(range(X.shape[1]), factors))
-            if X.shape[1] + len(terms) + len(new) > MOST:
+            if X.shape[1] + len(terms) + len(new) > most:
                 break
             terms += new
         if degree > 1 and not terms:
-            terms = [(i, i) for i in range(min(X.shape[1], MOST))]
+            terms = [(i, i) for i in range(min(X.shape[1], most))]
         if X.shape[1] <= 3:  # x·log(y), whose exponential is y to the power x
             terms += [(i, X.shape[1] + k) for i in range(X.shape[1]) for k in range(len(positive))]
         scales = tuple(float(s) if s > 0 else 1.0 for s in sizes)
@@ -75,17 +81,18 @@ class Features:
         products of two), "products" (of every degree there is) or "powers" (a column times a logarithm)."""
         logs = self.logarithm_inputs if name in ("log", "rich", "powers") else ()
         behind = len(self.scales) + len(self.logarithms)
-        return [*range(len(self.scales)), *logs, *(behind + i for i in self._products_of(name))]
+        return [*range(len(self.scales)), *logs, *(behind + i for i in self._products.get(name, ()))]
 
-    def _products_of(self, name: str) -> list[int]:
-        columns = len(self.scales)
-        wanted = {
-            "rich": lambda p: len(p) == 2 and p[0] == p[1],
-            "quadratic": lambda p: len(p) == 2 and p[1] < columns,
-            "products": lambda p: p[-1] < columns,
-            "powers": lambda p: p[-1] >= columns,
-        }.get(name, lambda p: False)
-        return [i for i, p in enumerate(self.products) if wanted(p)]
+    @cached_property
+    def _products(self) -> dict[str, list[int]]:
+        """The products of each bank that has some, by number."""
+        columns, numbered = len(self.scales), list(enumerate(self.products))
+        return {
+            "rich": [i for i, p in numbered if len(p) == 2 and p[0] == p[1]],
+            "quadratic": [i for i, p in numbered if len(p) == 2 and p[1] < columns],
+            "products": [i for i, p in numbered if p[-1] < columns],
+            "powers": [i for i, p in numbered if p[-1] >= columns],
+        }
 
     def polynomials(self, degree: int) -> list[int]:
         """The columns and their products of up to `degree` factors."""
@@ -115,7 +122,7 @@ class Features:
 
     def layers(self, name: str) -> int:
         """How many hidden layers of squares and products a bank stands for: each can double the degree."""
-        degree = max((len(self.products[i]) for i in self._products_of(name)), default=1)
+        degree = max((len(self.products[i]) for i in self._products.get(name, ())), default=1)
         return math.ceil(math.log2(degree))
 
     def tensor(self, X: np.ndarray) -> Tensor:
@@ -145,40 +152,36 @@ def _unit(target: np.ndarray) -> float:
     return spread if spread > 1e-3 * largest else largest or 1.0
 
 
-# A table of so few columns is seen whole; of a wider one at least so many columns.
-FEW, LEAST = 12, 7
-# So many rows tell which columns matter, in so many bins of equal count.
-_ROWS, _BINS = 4000, 8
-
-
-def screen(X: np.ndarray, y: np.ndarray, most: int) -> tuple[int, ...]:
+def screen(
+    X: np.ndarray, y: np.ndarray, most: int, settings: Screening = DEFAULTS.screening
+) -> tuple[int, ...]:
     """The columns of `(rows, in)` to search in, for targets `(rows, out)`: those that stand out of chance.
 
     A column shows by its part in a linear fit; by its square or its product with another column in what the
     linear fit leaves over; or because the target's rank is another, or wider spread, where the column is.
     """
     columns = X.shape[1]
-    if columns <= FEW:
+    if columns <= settings.max_unscreened:
         return tuple(range(columns))
-    step = max(1, len(X) // _ROWS)
+    step = max(1, len(X) // settings.rows)
     z, targets = _standard(X[::step]), _standard(y[::step])
-    gains = np.max([_twice(z, target) for target in targets.T], axis=0)
+    gains = np.max([_twice(z, target, settings.bins) for target in targets.T], axis=0)
     # The largest gain of so many columns and pairs by pure chance is seldom above this.
     chance = 1.5 * math.log(columns**2)
-    count = min(max(LEAST, int((gains > chance).sum())), most)
+    count = min(max(settings.min_columns, int((gains > chance).sum())), most)
     return tuple(sorted(int(i) for i in np.argsort(-gains, kind="stable")[:count]))
 
 
-def _twice(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _twice(z: np.ndarray, y: np.ndarray, bins: int) -> np.ndarray:
     """The gains in the target, and in what curves in its three best columns leave over of it."""
-    gains = _gains(z, y)
+    gains = _gains(z, y, bins)
     best = z[:, np.argsort(-gains, kind="stable")[:3]]
     curves = np.column_stack([best**power for power in range(5)])
     left = y - curves @ np.linalg.lstsq(curves, y, rcond=None)[0]
-    return gains if len(y) < 100 else np.maximum(gains, _gains(z, _standard(left[:, None])[:, 0]))
+    return gains if len(y) < 100 else np.maximum(gains, _gains(z, _standard(left[:, None])[:, 0], bins))
 
 
-def _gains(z: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _gains(z: np.ndarray, y: np.ndarray, bins: int) -> np.ndarray:
     """Nats by which each column shortens the telling of `y`, in the way in which it does so most."""
     rows, columns = z.shape
     alone, left = (z.T @ y / rows) ** 2, y
@@ -191,19 +194,19 @@ def _gains(z: np.ndarray, y: np.ndarray) -> np.ndarray:
     left = _standard(left[:, None])[:, 0]
     products = ((z * left[:, None]).T @ z / rows) ** 2
     ranks = _standard(_ranks(y)[:, None])[:, 0]
-    binned = [[_explained(_ranks(x), values) for x in z.T] for values in (ranks, np.abs(ranks))]
+    binned = [[_explained(_ranks(x), values, bins) for x in z.T] for values in (ranks, np.abs(ranks))]
     told = -0.5 * rows * np.log1p(-np.minimum([alone, products.max(axis=1), *binned], 1 - 1e-12))
     # Bins are as many constants, each of which gains half a nat by chance.
-    told[2:] -= 0.5 * (_BINS - 2)
+    told[2:] -= 0.5 * (bins - 2)
     result: np.ndarray = told.max(axis=0)
     return result
 
 
-def _explained(places: np.ndarray, values: np.ndarray) -> float:
+def _explained(places: np.ndarray, values: np.ndarray, count: int) -> float:
     """The share of the values' variance that lies between bins of rows by their place."""
-    bins = (places * _BINS // len(places)).astype(np.int64)
-    counts = np.bincount(bins, minlength=_BINS)
-    means = np.bincount(bins, values, minlength=_BINS) / np.maximum(counts, 1)
+    bins = (places * count // len(places)).astype(np.int64)
+    counts = np.bincount(bins, minlength=count)
+    means = np.bincount(bins, values, minlength=count) / np.maximum(counts, 1)
     spread = float(values.var())
     return float(counts @ (means - values.mean()) ** 2 / len(values)) / spread if spread > 0 else 0.0
 

@@ -13,7 +13,14 @@ import torch
 
 from eqlearn.nn.eql import EQL
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_ERROR, description_length, prediction_length
+from eqlearn.numerics.criteria import (
+    EXACT_ERROR,
+    FLATTEST,
+    NEGLIGIBLE,
+    ROWS_PER_CONSTANT,
+    description_length,
+    prediction_length,
+)
 from eqlearn.search.candidate import Candidate, formula_costs
 from eqlearn.search.features import Features
 from eqlearn.search.leave_one_out import leave_one_out, structure_cost
@@ -23,11 +30,6 @@ from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.parametric import Constant, ConstantFit, Parametric
 from eqlearn.symbolic.snap import snap_constant, snap_in_turn
 from eqlearn.validation.table import Table
-
-# With fewer rows for each constant, a row left out hardly differs from one that was fitted.
-ROWS_PER_CONSTANT = 5
-# The least part of a target's largest value that is taken for its spread.
-FLATTEST = 1e-5
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Finisher:
             return equation
         return Equation(equation.expr.xreplace(signs), self.variables).simplified()
 
-    def candidate(self, fit: Fit, number: int, snap: bool = True) -> Candidate | None:
+    def candidate(self, fit: Fit, method: str, snap: bool = True) -> Candidate | None:
         """The candidate that a fit stands for; none if its formula is not finite on the data, or if its
         constants can't be tidied.
 
@@ -91,7 +93,7 @@ class Finisher:
         if any(s is None for s in tidied):
             return None
         equations, constants = zip(*(s for s in tidied if s is not None), strict=True)
-        return self.measure(equations, constants, network, number)
+        return self.measure(equations, constants, network, method)
 
     def constant(self) -> Candidate:
         """The mean: what every equation has to beat, and what is left when all else fails."""
@@ -107,7 +109,7 @@ class Finisher:
         equations: Sequence[Equation],
         constants: Sequence[tuple[Constant, ...]],
         network: EQL | None = None,
-        number: int = -1,
+        method: str = "mean",
     ) -> Candidate:
         """The candidate with its errors and lengths."""
         error = self.error(equations, self.training)
@@ -122,7 +124,7 @@ class Finisher:
             constants=tuple(constants),
             network=network,
             held_out_rows=0 if self.validation is None else self.validation.rows,
-            round=number,
+            method=method,
         )
 
     def refit(self, candidate: Candidate, table: Table, stop: Callable[[], bool] = never) -> Candidate:
@@ -224,6 +226,6 @@ def _snap(
         return table.rows * (math.log(max(after.error, floor)) - math.log(max(before.error, floor)))
 
     def negligible(fit: ConstantFit, i: int) -> bool:
-        return bool(abs(fit.values[i]) * fit.influences[i] < 1e-9 * spread)  # rounding
+        return bool(abs(fit.values[i]) * fit.influences[i] < NEGLIGIBLE * spread)
 
     return snap_in_turn(fit, table.rows, refit, rise, negligible=negligible, stop=stop)

@@ -56,7 +56,7 @@ def search_by_gradient(
     for i in range(restarts):
         if i in failed:
             continue
-        candidate = _candidate(population.network.member(i), finisher, i)
+        candidate = _candidate(population.network.member(i), finisher)
         if candidate is None:
             failures["not finite on the data"] += 1
         else:
@@ -70,7 +70,7 @@ def search_by_gradient(
     )  # fmt: skip
 
 
-def _candidate(network: EQL, finisher: Finisher, number: int) -> Candidate | None:
+def _candidate(network: EQL, finisher: Finisher) -> Candidate | None:
     """The candidate that a member stands for; none if its formula is not finite on the data."""
     network = finisher.in_units_(network.double().eval())
     try:
@@ -78,5 +78,5 @@ def _candidate(network: EQL, finisher: Finisher, number: int) -> Candidate | Non
     except NotFinite:
         return None
     constants = [tuple(Constant(value, math.nan) for value in e.constants) for e in equations]
-    candidate = finisher.measure(equations, constants, network, number)
+    candidate = finisher.measure(equations, constants, network, "gradient")
     return candidate if math.isfinite(candidate.training_error) else None

@@ -8,14 +8,11 @@ import numpy as np
 import sympy as sp
 import torch
 
-from eqlearn.numerics.covariance import FREE
+from eqlearn.numerics.criteria import FREE, MAX_LEVERAGE_FACTOR
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import FUNCTIONS
 from eqlearn.symbolic.parametric import Parametric
 from eqlearn.symbolic.snap import number_cost
-
-# A row that alone determines a constant can't be foretold; its residual counts this many times.
-_MOST = 1e3
 
 
 def leave_one_out(
@@ -40,7 +37,7 @@ def leave_one_out(
         return residual
     vectors, singular, _ = np.linalg.svd(slopes / np.where(scale > 0, scale, 1.0), full_matrices=False)
     leverage = (vectors[:, singular > FREE * singular[0]] ** 2).sum(axis=1)
-    foretold: np.ndarray = residual / np.maximum(1 - leverage, 1 / _MOST)
+    foretold: np.ndarray = residual / np.maximum(1 - leverage, 1 / MAX_LEVERAGE_FACTOR)
     return foretold
 
 

@@ -1,4 +1,4 @@
-"""What all rounds of a search share."""
+"""The problem of a search: what all of its steps share."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from eqlearn.search.networks.fit import Samples
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.starts import Waves
 from eqlearn.search.networks.structures import Vocabulary
+from eqlearn.search.settings import DEFAULTS, Settings
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Problem:
     transforms: tuple[TargetTransform, ...]
     sparsifier: Half | HardConcreteL0
     hidden_layers: int
-    finalists: int = 4
+    settings: Settings = DEFAULTS
 
     def seen(self, transform: TargetTransform | None) -> tuple[Tensor, int]:
         """What a single output is fitted to, `(rows,)`, and how many layers a network for it may have."""
@@ -40,7 +41,7 @@ class Problem:
         return values if weight is None else values * weight.sqrt()
 
     def thinned(self, rows: int) -> Problem:
-        """The same problem on every so manieth row: as many as it takes to tell formulas apart."""
+        """The same problem on rows spread evenly over all: as many as it takes to tell formulas apart."""
         if self.samples.rows <= rows:
             return self
         chosen = torch.linspace(0, self.samples.rows - 1, rows).round().long()

@@ -18,12 +18,11 @@ import torch
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 from eqlearn.nn.primitives import PrimitivesLike, RegistrySnapshot, parse_kinds
 from eqlearn.numerics.budget import Deadline, one_thread
-from eqlearn.search.ansatz.rational import HIGHEST
 from eqlearn.search.ansatz.target_transform import transforms
 from eqlearn.search.archive import Archive
 from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
 from eqlearn.search.curriculum import Curriculum
-from eqlearn.search.features import MOST, Features, screen
+from eqlearn.search.features import Features, screen
 from eqlearn.search.finish import Finisher
 from eqlearn.search.networks.fit import Samples
 from eqlearn.search.networks.starts import Waves
@@ -31,15 +30,8 @@ from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
 from eqlearn.search.step import Journal, Step, StepResult, take_step
-from eqlearn.search.strategies import EXACT_FIRST
 from eqlearn.validation.names import SearchPenalty, is_whole
 from eqlearn.validation.table import read_outside, read_table, split_rows
-
-READ_ROWS = 20_000
-# An exact formula of at most so many nodes ends the search at once.
-BRIEF = 16
-# Shares of the time: until rounds end, and what is kept for the last fit, at least and at most.
-ROUNDS, LAST_FIT, MOST_FOR_LAST_FIT = 0.88, 0.04, 0.2
 
 
 @dataclass(frozen=True)
@@ -133,15 +125,23 @@ def discover(
     vocabulary = Vocabulary.of(others)
     names_of = {p.name for p in units}
     degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
-    columns = screen(table.X, table.y, MOST)
-    features = Features.of(table.X, table.y, logarithms="pow" in names_of, degree=degree, columns=columns)
+    columns = screen(table.X, table.y, settings.max_inputs, settings.screening)
+    features = Features.of(
+        table.X,
+        table.y,
+        logarithms="pow" in names_of,
+        degree=degree,
+        columns=columns,
+        most=settings.max_inputs,
+    )
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = read_outside(extrapolation, X, table.y.shape[1], names)
-    deadline, last, end = _deadlines(began, seconds, table.rows)
-    # Formulas are read and compared on so many rows that more would tell nothing new.
-    shown = split_rows(training, 1 - READ_ROWS / training.rows, READ_ROWS + 1, seed)[0]
+    deadline, last, end = _deadlines(began, seconds, table.rows, settings)
+    # Formulas are read and compared on enough rows for more to tell nothing new.
+    read_rows = settings.reading.rows
+    shown = split_rows(training, 1 - read_rows / training.rows, read_rows + 1, seed)[0]
     finisher = Finisher(features, names, shown, validation, outside, last)
-    archive = Archive(finisher)
+    archive = Archive(finisher, settings)
     seen = split_rows(training, 1 - settings.rows / training.rows, settings.rows + 1, seed)[0]
     # Penalties are weighed against the error, so the unit of the weights must not count.
     weight = None if seen.weight is None else torch.as_tensor(seen.weight / seen.weight.mean())
@@ -149,18 +149,16 @@ def discover(
     problem = Problem(
         samples, features, vocabulary, Waves.of(samples.x[: len(features.columns)].numpy()),
         tuple(transforms(vocabulary.unary, samples.y, features.outputs[0])),
-        settings.half if penalty == "half" else settings.l0, hidden_layers, settings.finalists,
+        settings.half if penalty == "half" else settings.l0, hidden_layers, settings,
     )  # fmt: skip
-    curriculum = Curriculum(
-        settings.levels, hidden_layers, features, samples.rows, settings.members, seed, settings.sketches
-    )
+    curriculum = Curriculum(settings, hidden_layers, features, samples.rows, seed)
 
     started, exact, rounds, ended = 0, 0, 0, ""
     failures: Counter[str] = Counter()
     try:
         while not ended:
             tasks = [
-                curriculum.round(n, archive.parents)
+                curriculum.step(n, archive.parents)
                 for n in range(rounds, rounds + curriculum.generation(rounds))
             ]
             for result in _run(tasks, problem, deadline, n_jobs, journal):
@@ -180,7 +178,7 @@ def discover(
     polished = {
         id(c): finisher.refit(c, table, end)
         for c in front
-        if c is best or (table.rows <= READ_ROWS and not last())
+        if c is best or (table.rows <= read_rows and not last())
     }
     return Found(
         best=polished[id(best)], front=tuple(polished.get(id(c), c) for c in front), restarts=started,
@@ -196,14 +194,19 @@ def check_budget(seconds: float | None, restarts: int | None) -> None:
             raise InvalidArgument(f"`{name}` must be positive, got {value}")
 
 
-def _deadlines(began: float, seconds: float | None, rows: int) -> tuple[Deadline, Deadline, Deadline]:
+def _deadlines(
+    began: float, seconds: float | None, rows: int, settings: Settings
+) -> tuple[Deadline, Deadline, Deadline]:
     """When to end the rounds, the reading of formulas, and the search."""
     if seconds is None:
         return Deadline(math.inf), Deadline(math.inf), Deadline(math.inf)
+    shares = settings.shares
     # The last fit, to all rows of a long table, takes about as long as it took to prepare them.
-    prepared = min(time.time() - began, MOST_FOR_LAST_FIT * seconds) if rows > READ_ROWS else 0.0
-    last = seconds - max(LAST_FIT * seconds, prepared)
-    ends = (min(ROUNDS * seconds, last), last, seconds)
+    prepared = 0.0
+    if rows > settings.reading.rows:
+        prepared = min(time.time() - began, shares.max_last_fit * seconds)
+    last = seconds - max(shares.last_fit * seconds, prepared)
+    ends = (min(shares.rounds * seconds, last), last, seconds)
     rounds, reading, search = (Deadline(began + after) for after in ends)
     return rounds, reading, search
 
@@ -212,7 +215,7 @@ def _run(
     tasks: list[Step], problem: Problem, deadline: Deadline, n_jobs: int | None, journal: Journal | None
 ) -> Iterator[StepResult]:
     """The rounds' results in order; remembered ones are not run again."""
-    known = {t.number: journal.recall(t.number) if journal else None for t in tasks}
+    known = {t.number: _recalled(t, journal) for t in tasks}
     fresh = [t for t in tasks if known[t.number] is None]
     snapshot = RegistrySnapshot.taken()
     jobs = (joblib.delayed(_one)(snapshot, task, problem, deadline) for task in fresh)
@@ -230,6 +233,17 @@ def _run(
             results.close()
 
 
+def _recalled(task: Step, journal: Journal | None) -> StepResult | None:
+    """What a journal remembers of a step, which must be the same step."""
+    known = None if journal is None else journal.recall(task.number)
+    if known is not None and known.method != task.method:
+        raise InvalidArgument(
+            f"round {task.number} of the journal was made by {known.method!r}, where this search takes "
+            f"{task.method!r}: other settings or another version of eqlearn began it; begin anew"
+        )
+    return known
+
+
 def _one(snapshot: RegistrySnapshot, task: Step, problem: Problem, deadline: Deadline) -> StepResult:
     with one_thread():  # in whichever thread or process this is
         return take_step(task, problem, deadline)
@@ -242,8 +256,8 @@ def _brief(candidate: Candidate, settings: Settings) -> bool:
     if any(formula.has(sp.Abs) for formula in formulas):
         return False
     powers = {p.exp for formula in formulas for p in formula.atoms(sp.Pow) if p.exp.is_Integer}
-    plain = settings.way(candidate.round) == "linear" and all(abs(power) <= HIGHEST for power in powers)
-    return candidate.complexity <= BRIEF or plain
+    plain = candidate.method == "linear" and all(abs(power) <= settings.max_degree for power in powers)
+    return candidate.complexity <= settings.reading.max_brief or plain
 
 
 def _ended(
@@ -257,12 +271,14 @@ def _ended(
 ) -> str:
     """Why the search is over, or nothing."""
     # Where an exact formula is long, the next few rounds may say the same in fewer words.
-    if archive.complete and (_brief(archive.best, settings) or rounds >= len(EXACT_FIRST)):
+    if archive.complete and (_brief(archive.best, settings) or rounds >= settings.reading.patience):
         return "exact"
     if deadline():
         return "out of time"
     if restarts is not None and started >= restarts:
         return "out of restarts"
+    if not settings.networks and rounds >= len(settings.strategies):
+        return "no further gain"
     if rounds >= curriculum.first_pass and archive.rounds_without_gain >= settings.patience:
         return "no further gain"
     return ""

@@ -1,27 +1,142 @@
-"""How hard and how wide a search looks."""
+"""How hard and how wide a search looks: every number that was tuned, named for its quantity, as data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import math
+from dataclasses import InitVar, dataclass, field
+from typing import Any
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.search.ansatz.stepwise import LADDER
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
-from eqlearn.search.strategies import SKETCHES
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
 SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
+
+# The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
+STRATEGY_ORDER = (
+    "linear", "rational", "profiled", "products", "symmetry", "product-library", "sums", "elimination",
+)  # fmt: skip
+# What `sketches`, an earlier name of `strategies`, called some of them.
+FORMER_NAMES = {
+    "scanned": "profiled",
+    "reduced": "symmetry",
+    "modulated": "product-library",
+    "banks": "elimination",
+}
+
+
+@dataclass(frozen=True)
+class Screening:
+    """Which columns of a wide table are searched in: all of at most `max_unscreened`; else those that stand
+    out, at least `min_columns`, judged on `rows` rows in `bins` bins of equal count."""
+
+    max_unscreened: int = 12
+    min_columns: int = 7
+    rows: int = 4000
+    bins: int = 8
+
+
+@dataclass(frozen=True)
+class Library:
+    """Elementary functions of simple arguments, and which of their sums and products are tried.
+
+    Factors of arguments come as they stand in formulas, in the user's units (`factors`; `turns` for periodic
+    functions), and relative to the argument's own size, so that no unit of measurement is favoured
+    (`relative_factors`, or for few arguments `relative_slopes`, and `relative_turns`). `ratios` are those of
+    the two terms of a sum. Fits are compared on `rows` rows.
+    """
+
+    factors: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 3.0)
+    turns: tuple[float, ...] = (
+        0.5, 1.0, 1.5, 2.0, 3.0, 5.0, math.pi / 2, math.pi, 2 * math.pi, 4 * math.pi,
+    )  # fmt: skip
+    relative_factors: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
+    relative_slopes: tuple[float, ...] = tuple(0.25 * 1.35**k for k in range(13))
+    relative_turns: tuple[float, ...] = tuple(0.5 * 1.25**k for k in range(20))
+    ratios: tuple[float, ...] = (1.0, 2.0, 0.5, 3.0)
+    rows: int = 96
+    max_monomials: int = 800  # products of powers of several columns at a time, such as a·b/(c·d)
+    max_arguments: int = 100
+    max_atoms: int = 8_000
+    max_factors: int = 90  # of each side of a product of two functions
+    max_carried: int = 16_000  # products of a function and powers of other columns
+    max_carried_fits: int = 8
+    max_fits: int = 40
+    max_exact_fits: int = 6  # where one is exact
+    max_paired: int = 1000  # atoms of which all pairs are tried: memory holds the square of it
+    beam: int = 32  # supports carried on to the next size
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One number outside a function, by trial: `factors` before a logarithm in units of the target's spread
+    (with larger ones it is almost a straight line), `gaps` between an offset and the nearest value of the
+    target in parts of its range. They are compared on `rows` rows, in banks of at most `max_inputs`."""
+
+    factors: tuple[float, ...] = tuple(sign * 0.25 * 2 ** (k / 2) for k in range(13) for sign in (1, -1))
+    gaps: tuple[float, ...] = tuple(0.01 * 2**k for k in range(9))
+    rows: int = 200
+    max_inputs: int = 40
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """Fewer variables: how far the slopes of a polynomial surrogate (of one of `degrees`, as high as the rows
+    allow) may be from a symmetry, relative to their size, for it to be tried; and of how many variables the
+    rest may be for a library of functions to be worth its time."""
+
+    tolerance: float = 0.05
+    degrees: tuple[int, ...] = (5, 4, 3, 2, 1)
+    max_variables: int = 6
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Which networks are read as formulas, and which formulas end a search.
+
+    A formula is read out of a network of at most `max_weights`, unless it is exact; of those that did not
+    lead while the search ran, `max_last` at its end, by score. `max_terms` of a sum of columns fill a line.
+    An exact formula of at most `max_brief` nodes ends the search at once, one of at most `max_short` when
+    nothing shorter is likely, and a longer one when a second round is exact as well; `patience` is how many
+    rounds may yet shorten an exact formula. Formulas are compared on at most `rows`, and refitted to rows
+    that were held out where there are at most `max_refit_rows`. Sums of columns more than `max_behind` nats
+    behind the best by Akaike's criterion are not read, and at most `max_sums` are.
+    """
+
+    max_weights: int = 18
+    max_last: int = 10
+    max_terms: int = 12
+    max_brief: int = 16
+    max_short: int = 25
+    patience: int = 7
+    rows: int = 20_000
+    max_refit_rows: int = 5000
+    max_behind: float = 8.0
+    max_sums: int = 8
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Shares of a budget of time: until rounds end, and for the last fit, at least and at most."""
+
+    rounds: float = 0.88
+    last_fit: float = 0.04
+    max_last_fit: float = 0.2
 
 
 @dataclass(frozen=True)
 class Settings:
     """How hard and how wide the search looks; the defaults serve all problems.
 
-    `members` is the most networks solved together in a round. `rows` is how many rows the search itself
-    sees (all rows serve the last fit). `validation` is the fraction held out when there are at least
-    `enough_rows`. `patience` is how many rounds without a better score end a search in noisy data.
-    `sketches` are the rounds of linear algebra before networks are drawn; with none, networks find it all.
+    `members` is the most networks solved together in a round, fewer where one step of least squares would
+    take more than `max_multiplications`. `rows` is how many rows the search itself sees (all rows serve the
+    last fit). `validation` is the fraction held out when there are at least `enough_rows`. `patience` is how
+    many rounds without a better score end a search in noisy data. `strategies` are tried in this order before
+    networks are drawn; with none, networks find it all, and without `networks` the strategies alone.
+    Eliminated are the `finalists` of a round, of which one may have more than `max_weights`; a round that
+    looks for exact laws eliminates what is not exact only up to `max_quick_weights`. A bank of more than
+    `max_inputs` would make every network of it a large one. Networks grow from the best `parents`.
     """
 
     members: int = 24
@@ -30,24 +145,35 @@ class Settings:
     enough_rows: int = 60
     patience: int = 10
     finalists: int = 4
-    sketches: tuple[str, ...] = SKETCHES
+    strategies: tuple[str, ...] = STRATEGY_ORDER
+    networks: bool = True
     levels: tuple[Level, ...] = LEVELS
     half: Half = field(default_factory=Half)
     l0: HardConcreteL0 = field(default_factory=HardConcreteL0)
+    screening: Screening = field(default_factory=Screening)
+    library: Library = field(default_factory=Library)
+    profile: Profile = field(default_factory=Profile)
+    symmetry: Symmetry = field(default_factory=Symmetry)
+    reading: Reading = field(default_factory=Reading)
+    shares: Shares = field(default_factory=Shares)
+    max_inputs: int = 36
+    max_degree: int = 6  # of quotients: of a higher degree, they come to rounding near any smooth function
+    max_multiplications: float = 2e8
+    max_weights: int = 25
+    max_quick_weights: int = 12
+    parents: int = 6
+    sketches: InitVar[Any] = None  # what `strategies` was called before
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, sketches: Any) -> None:
+        if sketches is not None:
+            object.__setattr__(self, "strategies", tuple(FORMER_NAMES.get(name, name) for name in sketches))
         for name in ("members", "rows", "enough_rows", "patience", "finalists"):
             if getattr(self, name) < 1:
                 raise InvalidArgument(f"`{name}` must be at least 1, got {getattr(self, name)}")
         if not 0 <= self.validation < 1:
             raise InvalidArgument(f"`validation` must be at least 0 and below 1, got {self.validation}")
-
-    def way(self, number: int) -> str:
-        """How the round with that number looks: a ansatz's name, or "networks"; the mean, and the sums of
-        columns that are added at the end, are of no round."""
-        if number < 0:
-            return "ladder" if number == LADDER else "mean"
-        return self.sketches[number] if number < len(self.sketches) else "networks"
+        if not self.strategies and not self.networks:
+            raise InvalidArgument("with no `strategies` and no `networks` there is nothing to search with")
 
 
 DEFAULTS = Settings()

@@ -1,4 +1,4 @@
-"""One round of the search: a batch of small networks drawn, made sparse, refitted and eliminated."""
+"""One step of the search: a batch of small networks proposed or drawn, made sparse, refitted, eliminated."""
 
 from __future__ import annotations
 
@@ -15,44 +15,50 @@ from torch import Tensor
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_LOSS, EXACT_SHARE
 from eqlearn.search.ansatz.layout import layout
-from eqlearn.search.ansatz.linear import allowed_banks
 from eqlearn.search.ansatz.target_transform import TargetTransform
 from eqlearn.search.networks.fit import Fit, Samples, levenberg_marquardt, normal_equations, stack, take
 from eqlearn.search.networks.population import Population
 from eqlearn.search.networks.refine import eliminate_fits
-from eqlearn.search.networks.starts import Start, grown_start, linear_start, random_start
+from eqlearn.search.networks.starts import Start, grown_start, random_start
 from eqlearn.search.networks.structures import Level
 from eqlearn.search.problem import Problem
-from eqlearn.search.strategies import STRATEGIES
-
-# Networks of more weights than this are large.
-LARGE = 25
-# Networks of at most so many weights are eliminated in no time.
-SMALL = 12
+from eqlearn.search.strategies import Strategy
 
 
 @dataclass(frozen=True)
 class Step:
-    """What a round is to do; equal rounds give equal results, wherever they run.
+    """What one round of the search is to do; equal steps give equal results, wherever they run.
 
-    `kind` is one of `kinds.SKETCHES`, or "networks", drawn at a `level`. A round that is `quick` gives what
-    fits exactly, or else what is small: to eliminate the rest takes longer than to find it.
+    It takes up what its `strategy` proposes; without one, it draws networks at a `level`. For a strategy that
+    looks for exact laws it gives what fits exactly, or else what is small: to eliminate the rest takes longer
+    than to find it.
     """
 
     number: int
-    kind: str
     seed: int
+    strategy: Strategy | None = None
     level: Level | None = None
     members: int = 0
-    quick: bool = False
     parents: tuple[Fit, ...] = ()
+
+    @property
+    def method(self) -> str:
+        """How it looks: a strategy's name, or "networks"."""
+        return "networks" if self.strategy is None else self.strategy.name
+
+    @property
+    def exact(self) -> bool:
+        """Whether it looks for exact laws."""
+        return self.strategy is not None and self.strategy.exact
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a round found: eliminated networks, how many members it started, and why some failed."""
+    """What a step found, by which method: eliminated networks, how many members it started, and why some
+    failed."""
 
     number: int
+    method: str
     fits: list[Fit]
     started: int
     exact: int
@@ -60,7 +66,7 @@ class StepResult:
 
 
 def take_step(task: Step, problem: Problem, stop: Callable[[], bool] = never) -> StepResult:
-    """Runs one round."""
+    """Runs one round of the search."""
     rng = np.random.default_rng([task.seed, task.number])
     fits: list[Fit] = []
     failures: Counter[str] = Counter()
@@ -72,14 +78,16 @@ def take_step(task: Step, problem: Problem, stop: Callable[[], bool] = never) ->
         failures.update(reasons)
     rows = problem.samples.rows
     # What a dictionary can come close to, it does; only what is at rounding is meant.
-    exact = [fit for fit in fits if fit.exact(rows) and (not task.quick or fit.loss < EXACT_SHARE)]
+    exact = [fit for fit in fits if fit.exact(rows) and (not task.exact or fit.loss < EXACT_SHARE)]
     # Beside an exact fit the others need no further work.
     worth = [_trimmed(fit, problem.samples, stop) for fit in exact] or fits
-    if task.quick and not exact:
-        worth = [fit for fit in fits if fit.weights <= SMALL]
-    best = _finalists(worth, rows, problem.finalists)
+    settings = problem.settings
+    if task.exact and not exact:
+        worth = [fit for fit in fits if fit.weights <= settings.max_quick_weights]
+    best = _finalists(worth, rows, settings.finalists, settings.max_weights)
     best = [f for group in _by_kind(best) for f in eliminate_fits(group, problem.samples, stop=stop)]
-    return StepResult(task.number, best, started, len(exact), {k: v for k, v in failures.items() if v > 0})
+    reasons = {reason: count for reason, count in failures.items() if count > 0}
+    return StepResult(task.number, task.method, best, started, len(exact), reasons)
 
 
 def _solve(
@@ -100,7 +108,7 @@ def _solve(
     targets = [samples.y if i is None else i.target / i.scale for i in drawn]
     seen = Samples(samples.x, torch.stack(targets), samples.weight)
     # What is linear has one optimum, and elimination finds the sparse one from there, given enough rows.
-    if task.kind == "networks" or (task.kind == "banks" and samples.rows < int(population.counts.max()) + 3):
+    if task.strategy is None or (not task.exact and samples.rows < int(population.counts.max()) + 3):
         seed = int(rng.integers(2**31))
         population, theta = problem.sparsifier(population, theta, seen, seed=seed, stop=stop)
     if stop():
@@ -141,24 +149,14 @@ def _batches(
 def _starts(
     task: Step, problem: Problem, rng: np.random.Generator, stop: Callable[[], bool]
 ) -> Iterator[tuple[TargetTransform | None, Start]]:
-    if task.kind == "banks":
-        yield from _bank_starts(problem)
-    elif task.kind in STRATEGIES:
-        for ansatz in STRATEGIES[task.kind](problem, stop):
-            start = layout(ansatz.readout, problem.features.count, problem.vocabulary.identity)
-            yield ansatz.transform, start
+    if task.strategy is not None:
+        inputs, identity = problem.features.count, problem.vocabulary.identity
+        for ansatz in task.strategy.propose(problem, stop):
+            yield ansatz.transform, layout(ansatz.readout, inputs, identity, ansatz.outputs)
     for _ in range(task.members):
         if stop():
             return
         yield _drawn(task, problem, rng)
-
-
-def _bank_starts(problem: Problem) -> Iterator[tuple[TargetTransform | None, Start]]:
-    """Every bank with every transform that the depth allows; a smaller bank is part of a larger one."""
-    shape = (problem.features.count, problem.samples.y.shape[0])
-    for transform in problem.targets:
-        for bank in allowed_banks(problem, int(transform is not None)):
-            yield transform, linear_start(*shape, bank, problem.vocabulary.identity)
 
 
 def _transform(level: Level, problem: Problem, rng: np.random.Generator) -> TargetTransform | None:
@@ -242,7 +240,7 @@ def _pack(population: Population, starts: Sequence[Start]) -> Tensor:
     return theta
 
 
-def _finalists(fits: list[Fit], rows: int, most: int) -> list[Fit]:
+def _finalists(fits: list[Fit], rows: int, most: int, largest: int) -> list[Fit]:
     """The best by score that differ; large ones are costly to eliminate and seldom right, so few of them."""
     chosen: list[Fit] = []
     for fit in sorted(fits, key=lambda f: f.score(rows)):
@@ -250,8 +248,8 @@ def _finalists(fits: list[Fit], rows: int, most: int) -> list[Fit]:
         exact_twins = [
             f for f in chosen if f.loss < EXACT_LOSS and fit.loss < EXACT_LOSS and f.weights <= fit.weights
         ]
-        large = [f for f in chosen if f.weights > LARGE]
-        if not twins and len(exact_twins) < 2 and not (large and fit.weights > LARGE):
+        large = [f for f in chosen if f.weights > largest]
+        if not twins and len(exact_twins) < 2 and not (large and fit.weights > largest):
             chosen.append(fit)
         if len(chosen) == most:
             break

@@ -1,36 +1,66 @@
-"""The strategies of the search: what each looks for, and in which order."""
+"""The strategies of the search: ways to propose formulas that linear algebra can decide.
+
+A strategy is one function, registered by its name; a search tries those that `Settings.strategies` names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
+from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SHARE
-from eqlearn.search.ansatz.layout import Ansatz
-from eqlearn.search.ansatz.linear import linear_ansatzes, scanned_ansatzes
+from eqlearn.search.ansatz.layout import Ansatz, Sum
+from eqlearn.search.ansatz.linear import allowed_banks, linear_ansatzes, profiled_ansatzes
 from eqlearn.search.ansatz.products import product_ansatzes
 from eqlearn.search.ansatz.rational import rational_ansatzes
 from eqlearn.search.ansatz.symmetry import reduced, reduced_problem, restored
-from eqlearn.search.ansatz.terms import modulated_ansatzes, sum_ansatzes
+from eqlearn.search.ansatz.terms import carried_ansatzes, sum_ansatzes
 from eqlearn.search.problem import Problem
-
-Strategy: TypeAlias = Callable[[Problem, Callable[[], bool]], Iterable[Ansatz]]
-
-# What is left of a reduction must be at most so many variables for a dictionary to be worth its time.
-MOST_REDUCED = 6
+from eqlearn.validation.names import did_you_mean
 
 
-def reduced_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Iterator[Ansatz]:
-    """What the other kinds make of the same target in fewer variables."""
+@runtime_checkable
+class Proposer(Protocol):
+    """Proposes formulas for a problem, until `stop()` holds; each becomes a small network and is fitted."""
+
+    def __call__(self, problem: Problem, stop: Callable[[], bool], /) -> Iterable[Ansatz]: ...
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A way to look for laws, and how its proposals are taken.
+
+    A strategy for `exact` laws is quick: what fits exactly is kept, or else what is small. One that is not
+    proposes sums of many inputs, from which backward elimination takes what is not needed. One with a
+    `library` of functions is not tried where a symmetry leaves many variables.
+    """
+
+    name: str
+    propose: Proposer
+    exact: bool = True
+    library: bool = False
+
+    def __post_init__(self) -> None:
+        if not callable(self.propose):
+            raise WrongType(f"strategy {self.name!r}: `propose` must be a function, got {self.propose!r}")
+        if not self.name or self.name == "networks":
+            raise InvalidArgument(f"a strategy can't have the `name` {self.name!r}")
+
+
+def symmetry_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Iterator[Ansatz]:
+    """What the other strategies make of the same target in fewer variables."""
     state = reduced(problem, stop) if problem.samples.y.shape[0] == 1 else None
     if state is None:
         return
     smaller = reduced_problem(state, problem, 2**problem.hidden_layers if problem.features.products else 1)
-    for name, sketches in STRATEGIES.items():
-        if name == "reduced" or (name in FROM_DICTIONARY and len(state.columns) > MOST_REDUCED):
+    many = len(state.columns) > problem.settings.symmetry.max_variables
+    for strategy in _BUILT_IN:
+        if strategy.name == "symmetry" or not strategy.exact or (strategy.library and many):
             continue
-        for ansatz in sketches(smaller, stop):
+        for ansatz in strategy.propose(smaller, stop):
             whole = restored(ansatz, state, smaller, problem)
             if whole is not None:
                 yield whole
@@ -39,17 +69,39 @@ def reduced_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Iter
                     return
 
 
-# Each looks for an exact law, for the target or an transform of it; the cheapest first.
-STRATEGIES: dict[str, Strategy] = {
-    "linear": linear_ansatzes,  # sums of one bank of inputs
-    "rational": rational_ansatzes,  # quotients of polynomials
-    "scanned": scanned_ansatzes,  # a multiple of a logarithm, or an exponential with an offset
-    "products": product_ansatzes,  # of functions out of a dictionary
-    "reduced": reduced_ansatzes,  # all of these, in fewer variables
-    "modulated": modulated_ansatzes,  # a polynomial, and functions times powers
-    "sums": sum_ansatzes,  # of functions out of a dictionary
-}
-FROM_DICTIONARY = ("products", "modulated", "sums")
-EXACT_FIRST = tuple(STRATEGIES)
-# Then for any law: sums of many inputs, by elimination.
-SKETCHES = (*EXACT_FIRST, "banks")
+def elimination_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Iterator[Ansatz]:
+    """Every bank with every transform that the depth allows; a smaller bank is part of a larger one."""
+    for transform in problem.targets:
+        for bank in allowed_banks(problem, int(transform is not None)):
+            every = Sum(tuple((place, 0.1) for place in bank), (), 0.1)
+            yield Ansatz(transform, every, outputs=problem.samples.y.shape[0])
+
+
+_BUILT_IN = (
+    Strategy("linear", linear_ansatzes),  # sums of one bank of inputs
+    Strategy("rational", rational_ansatzes),  # quotients of polynomials
+    Strategy("profiled", profiled_ansatzes),  # a multiple of a logarithm, or an exponential with an offset
+    Strategy("products", product_ansatzes, library=True),  # of functions out of the library
+    Strategy("symmetry", symmetry_ansatzes),  # all of these, in fewer variables
+    Strategy("product-library", carried_ansatzes, library=True),  # a polynomial, and functions times powers
+    Strategy("sums", sum_ansatzes, library=True),  # of functions out of the library
+    Strategy("elimination", elimination_ansatzes, exact=False),  # for any law: sums of many inputs
+)
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _BUILT_IN}
+
+
+def register_strategy(strategy: Strategy) -> Strategy:
+    """Makes a strategy known by its name, for `Settings(strategies=(..., name))`."""
+    if not isinstance(strategy, Strategy):
+        raise WrongType(f"`strategy` must be a Strategy, got {strategy!r}")
+    if STRATEGIES.get(strategy.name, strategy) is not strategy:
+        raise InvalidArgument(f"a strategy named {strategy.name!r} exists already; choose another `name`")
+    STRATEGIES[strategy.name] = strategy
+    return strategy
+
+
+def find_strategy(name: str) -> Strategy:
+    """The strategy of that name."""
+    if name not in STRATEGIES:
+        raise UnknownName(f"no strategy named {name!r}; {did_you_mean(str(name), STRATEGIES)}")
+    return STRATEGIES[name]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import sympy as sp
@@ -38,6 +39,8 @@ NOT_REAL = {sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I}
 _REWRITES = {sp.cot: lambda g: sp.cos(g) / sp.sin(g), sp.re: lambda g: g, sp.im: lambda g: sp.S.Zero}
 # The largest decimal exponent of a number; with longer ones, text could not be read back quickly.
 MAX_EXPONENT = 9999
+# A search looks at the same formula many times over; the last ones are remembered with what was found.
+REMEMBERED = 512
 
 
 def real_symbol(name: str) -> Any:
@@ -50,6 +53,7 @@ def fitted(value: float) -> Any:
     return sp.Float(value, 17)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def parts(expr: sp.Expr) -> tuple[sp.Expr, ...]:
     """Every distinct sub-expression once, arguments before the expressions that hold them."""
     seen: dict[sp.Expr, None] = {}
@@ -77,6 +81,7 @@ def is_denominator(node: sp.Expr) -> bool:
     return isinstance(node, sp.Pow) and bool(node.exp.is_Rational) and node.exp.p < 0
 
 
+@lru_cache(maxsize=REMEMBERED)
 def complexity(expr: sp.Expr) -> int:
     """The number of nodes: variables, numbers, functions, and the operators + - * / and power.
 
@@ -115,6 +120,7 @@ def _power_size(node: sp.Expr, size: Mapping[sp.Expr, int]) -> int:
     return size[node.base] + operator + division
 
 
+@lru_cache(maxsize=REMEMBERED)
 def reading_order(expr: sp.Expr) -> Order:
     """The arguments of every part in the order they are written, whatever the values of the constants.
 
@@ -164,7 +170,8 @@ def _skeleton(node: sp.Expr, args: Sequence[str]) -> str:
     return text if len(text) < 200 else hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def constant_holders(expr: sp.Expr, order: Order | None = None) -> tuple[sp.Expr, ...]:
+@lru_cache(maxsize=REMEMBERED)
+def constant_holders(expr: sp.Expr) -> tuple[sp.Expr, ...]:
     """The parts that directly hold a fitted constant, in reading order; `expr` itself if it is one.
 
     No part holds two: SymPy merges them. A part that appears twice in a formula is one part, so its
@@ -172,7 +179,7 @@ def constant_holders(expr: sp.Expr, order: Order | None = None) -> tuple[sp.Expr
     """
     if isinstance(expr, sp.Float):
         return (expr,)
-    order = order or reading_order(expr)
+    order = reading_order(expr)
     seen: set[sp.Expr] = set()
     holders: dict[sp.Expr, None] = {}
     # The holder is entered when its number is met, so that constants come in the order they are read.

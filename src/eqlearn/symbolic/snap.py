@@ -12,7 +12,7 @@ import sympy as sp
 
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import constant_cost
+from eqlearn.numerics.criteria import SNAP_ERRORS, SNAP_ROUNDING, constant_cost
 from eqlearn.symbolic.tape import number_value
 
 MAX_DENOMINATOR = 24
@@ -133,10 +133,6 @@ def candidates(value: float, error: float | None, tolerance: float, with_data: b
     return found
 
 
-# A constant may move by so many standard errors, and by rounding or an integrator's error in any case.
-ERRORS, ROUNDING = 3.0, 1e-5
-
-
 @runtime_checkable
 class Constants(Protocol):
     """Values of constants and their standard errors, as a fit gives them."""
@@ -190,5 +186,5 @@ def simple_number(value: float, error: float) -> sp.Expr | None:
     """The simplest number within a constant's error, if chance is unlikely to have put it there."""
     if not math.isfinite(error):
         return None
-    width = max(ERRORS * error, ROUNDING * abs(value))
+    width = max(SNAP_ERRORS * error, SNAP_ROUNDING * abs(value))
     return snap_constant(value, width, max_cost=trusted_bits(value, width))

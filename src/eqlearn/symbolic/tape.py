@@ -20,6 +20,7 @@ from eqlearn.errors import NotFinite
 from eqlearn.symbolic.expressions import (
     FUNCTIONS,
     NAMES,
+    REMEMBERED,
     constant_holders,
     held_constant,
     is_denominator,
@@ -108,10 +109,15 @@ class Tape:
 def lower(expr: sp.Expr, symbols: Sequence[sp.Symbol], *, exact: bool = False) -> Tape:
     """The tape of `expr`, for values: numbers are folded, and nothing overflows on the way to a moderate
     value. With `exact`, for text: it says literally what the expression says."""
-    tape = _Lowering(expr, symbols, exact).tape()
+    tape = _lowered(expr, tuple(symbols), exact)
     if not exact:
         _check_numbers(tape)
     return tape
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _lowered(expr: sp.Expr, symbols: tuple[sp.Symbol, ...], exact: bool) -> Tape:
+    return _Lowering(expr, symbols, exact).tape()
 
 
 def _check_numbers(tape: Tape) -> None:
@@ -153,7 +159,7 @@ class _Lowering:
         self.place = {symbol: i for i, symbol in enumerate(symbols)}
         self.nodes = parts(expr)
         self.order = reading_order(expr)
-        holders = constant_holders(expr, self.order)
+        holders = constant_holders(expr)
         self.slot = {holder: k for k, holder in enumerate(holders)}
         self.floats = tuple(held_constant(h) for h in holders)
         numbers = number_parts(self.nodes)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from eqlearn.search.ansatz.stepwise import linear_ladder
+from eqlearn.search.ansatz.stepwise import stepwise_sums
 from eqlearn.search.features import Features
 from eqlearn.search.finish import Finisher
+from eqlearn.search.settings import Reading
 from eqlearn.validation.table import Table
 
 
@@ -17,14 +18,19 @@ def noisy_sum(rows=200, columns=10, outputs=1, seed=0):
 
 
 def ladder(table, most=12):
-    return linear_ladder(Features.of(table.X, table.y, logarithms=False, degree=1), table, most)
+    return stepwise_sums(
+        Features.of(table.X, table.y, logarithms=False, degree=1), table, Reading(max_terms=most)
+    )
 
 
 def candidates(table, most=12):
     features = Features.of(table.X, table.y, logarithms=False, degree=1)
     names = tuple(f"x{i}" for i in range(table.X.shape[1]))
     finisher = Finisher(features, names, table)
-    return [finisher.candidate(fit, 0, snap=False) for fit in linear_ladder(features, table, most)]
+    return [
+        finisher.candidate(fit, "stepwise", snap=False)
+        for fit in stepwise_sums(features, table, Reading(max_terms=most))
+    ]
 
 
 def test_the_columns_that_matter_are_in_every_sum_that_is_offered():

@@ -1,4 +1,4 @@
-"""Formulas with numbers in them, tried as nested units and laid out in the layers of a network."""
+"""An ansatz: a formula of nested units with numbers in it, laid out in the layers of a network."""
 
 from __future__ import annotations
 
@@ -76,13 +76,15 @@ class Unit:
 
 @dataclass(frozen=True)
 class Ansatz:
-    """A formula for the target, or for an transform of it: where a network may start."""
+    """A formula for the target, or for a transform of it: where a network may start. With several `outputs`,
+    each starts there."""
 
     transform: TargetTransform | None
     readout: Sum
+    outputs: int = 1
 
 
-def layout(readout: Sum, in_features: int, identity: Primitive) -> Start:
+def layout(readout: Sum, in_features: int, identity: Primitive, outputs: int = 1) -> Start:
     """The network whose read-out is this sum; identities carry a unit to a layer further up.
 
     Inputs are at hand in every layer (`skip`), so all ansatzes of one depth can be solved together.
@@ -93,13 +95,15 @@ def layout(readout: Sum, in_features: int, identity: Primitive) -> Start:
     if not layers[0]:  # what is linear in the inputs has a unit that sees nothing
         layers[0][Unit(identity, (Sum(),))] = None
     ordered = [sorted(units, key=lambda u: (u.primitive.arity, u.primitive.name)) for units in layers]
-    structure = Structure(in_features, tuple(tuple(u.primitive for u in units) for units in ordered), 1, True)
+    kinds = tuple(tuple(u.primitive for u in units) for units in ordered)
+    structure = Structure(in_features, kinds, outputs, skip=True)
     weights = [torch.zeros(shape, dtype=torch.float64) for shape in structure.shapes()]
     for level, units in enumerate(ordered):
         for unit, rows in zip(units, argument_rows(structure.layers[level]), strict=True):
             for argument, row in zip(unit.arguments, rows, strict=True):
                 _write(argument, weights[level][row], ordered[level - 1] if level else [])
-    _write(top, weights[-1][0], ordered[-1])
+    for row in weights[-1]:
+        _write(top, row, ordered[-1])
     return Start(structure, weights)
 
 

@@ -12,22 +12,13 @@ import torch
 from torch import Tensor
 
 from eqlearn.nn.primitives import Primitive
+from eqlearn.numerics.criteria import EXACT_MATCH
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.target_transform import TargetTransform
 from eqlearn.search.features import Features
 from eqlearn.search.networks.starts import angular_frequency
 from eqlearn.search.networks.structures import Vocabulary
-
-# Factors of arguments as they stand in formulas, in the user's units; periods come with π.
-PLAIN = (0.5, 1.0, 1.5, 2.0, 3.0)
-TURNS = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, math.pi / 2, math.pi, 2 * math.pi, 4 * math.pi)
-# Factors relative to the argument's own size, so that no unit of measurement is favoured.
-SCALED = (0.5, 1.0, 2.0, 4.0)
-SLOPES = tuple(0.25 * 1.35**k for k in range(13))
-WAVES = tuple(0.5 * 1.25**k for k in range(20))
-RATIOS = (1.0, 2.0, 0.5, 3.0)
-# Powers of up to so many columns at a time make arguments such as a·b/(c·d).
-MOST_MONOMIALS = 800
+from eqlearn.search.settings import Library
 
 
 @dataclass(frozen=True)
@@ -87,6 +78,7 @@ def monomials_of(
     features: Features,
     x: Tensor,
     exponential: Primitive | None,
+    library: Library,
     power: float = 1.0,
     widest: int | None = None,
 ) -> list[Argument]:
@@ -98,7 +90,7 @@ def monomials_of(
     out: list[Argument] = []
     for count in range(1, min(len(logs), widest or len(logs)) + 1):
         group = list(combinations(range(len(logs)), count))
-        if len(out) + len(group) * 2**count > MOST_MONOMIALS:
+        if len(out) + len(group) * 2**count > library.max_monomials:
             break
         for chosen in group:
             for powers in product((power, -power), repeat=count):
@@ -148,7 +140,7 @@ def parity(primitive: Primitive) -> bool:
 
 
 def functions_of(
-    arguments: Sequence[Argument], primitives: Iterable[Primitive], fine: bool = True
+    arguments: Sequence[Argument], primitives: Iterable[Primitive], library: Library, fine: bool = True
 ) -> Iterator[Atom]:
     """Every primitive whose scale matters, of every argument times factors; more of them if `fine`."""
     for primitive in primitives:
@@ -157,11 +149,12 @@ def functions_of(
         rate = angular_frequency(primitive)
         for argument in arguments:
             size = float(argument.value.abs().max()) or 1.0
-            plain = [f / (rate or 1.0) for f in (TURNS if rate else PLAIN)]
+            plain = [f / (rate or 1.0) for f in (library.turns if rate else library.factors)]
             simple = [f for f in plain if 0.2 < f * size * (rate or 1.0) < 60]
             own = []
             if fine:
-                grid = WAVES if rate else SLOPES if len(arguments) < 20 else SCALED
+                slopes = library.relative_slopes if len(arguments) < 20 else library.relative_factors
+                grid = library.relative_turns if rate else slopes
                 own = [f / size / (rate or 1.0) for f in grid]
             factors = [(f, 1 + (f != 1.0 / (rate or 1.0))) for f in simple] + [(f, 4) for f in own]
             if not parity(primitive):
@@ -197,11 +190,13 @@ def constant_one(x: Tensor) -> Argument:
     return Argument(torch.ones(x.shape[1], dtype=x.dtype), Sum((), (), 1.0), "1", cost=0)
 
 
-def simple_arguments(features: Features, x: Tensor, vocabulary: Vocabulary, most: int) -> list[Argument]:
+def simple_arguments(
+    features: Features, x: Tensor, vocabulary: Vocabulary, library: Library, most: int
+) -> list[Argument]:
     """What functions are taken of: columns, products, sums and differences, quotients; the simplest ones."""
     columns, quadratics = plain_of(features, x), quadratics_of(features, x)
     out = [*columns, *quadratics, *pairs_of(columns, (1.0,))]
-    out += monomials_of(features, x, vocabulary.named("exp"))
+    out += monomials_of(features, x, vocabulary.named("exp"), library)
     few = len(columns) < 5
     out += powers_of(features, x) if len(columns) < 3 else ()
     out += pairs_of([*columns, *quadratics], (1.0,)) if few else ()
@@ -248,19 +243,9 @@ def shifted_products_of(columns: Sequence[Argument], times: Primitive | None) ->
                 yield Argument(value, Sum.of(Unit(times, (left, right))), key, 0, 4)
 
 
-# How many matches of a round become networks, and how many if one of them is exact.
-TAKEN, TAKEN_IF_EXACT = 40, 6
-# A match that leaves less than this fraction of the target's variance is exact.
-EXACT_MATCH = 1e-22
-# Matches are looked for on so many rows.
-ROWS = 96
-# What a dictionary may hold, in numbers of atoms; and for products of atoms, the factors of each side.
-MOST_ATOMS, MOST_ARGUMENTS, MOST_FACTORS = 8_000, 100, 90
-
-
 @dataclass(frozen=True)
 class Matched:
-    """A ansatz, and how well the match that it comes from does."""
+    """An ansatz, and how well the match that it comes from does."""
 
     ansatz: Ansatz
     key: tuple[str, ...]
@@ -269,7 +254,7 @@ class Matched:
 
 
 def best_ansatzes(
-    found: list[Matched], whole: dict[TargetTransform | None, TargetTransform | None]
+    found: list[Matched], whole: dict[TargetTransform | None, TargetTransform | None], library: Library
 ) -> list[Ansatz]:
     """The best ansatzes that differ, for transforms of all rows; few of them if one is exact."""
     best: dict[tuple[int, tuple[str, ...]], Matched] = {}
@@ -280,8 +265,10 @@ def best_ansatzes(
     ranked = sorted(best.values(), key=lambda m: m.score)
     exact = [m for m in ranked if m.error < EXACT_MATCH]
     sizes = sorted({len(m.key) for m in ranked})
-    fair = [m for n in sizes for m in [r for r in ranked if len(r.key) == n][: TAKEN // len(sizes)]]
-    chosen = exact[:TAKEN_IF_EXACT] or fair
+    fair = [
+        m for n in sizes for m in [r for r in ranked if len(r.key) == n][: library.max_fits // len(sizes)]
+    ]
+    chosen = exact[: library.max_exact_fits] or fair
     return [Ansatz(whole[m.ansatz.transform], m.ansatz.readout) for m in chosen]
 
 
@@ -290,6 +277,6 @@ def until(stop: Callable[[], bool], atoms: Iterable[Atom]) -> Iterator[Atom]:
     return takewhile(lambda atom: not stop(), atoms)
 
 
-def simplest(atoms: list[Atom]) -> list[Atom]:
-    """As many as a dictionary may hold."""
-    return sorted(atoms, key=lambda a: a.cost)[:MOST_ATOMS]
+def simplest(atoms: list[Atom], library: Library) -> list[Atom]:
+    """As many as the library may hold."""
+    return sorted(atoms, key=lambda a: a.cost)[: library.max_atoms]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_SHARE
+from eqlearn.numerics.criteria import EXACT_SHARE, NO_COEFFICIENT, SUM_ROUNDING, WORTHLESS_PROFILE, credible
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.target_transform import TargetTransform, transformed, transforms
 from eqlearn.search.networks.fit import linear_fit
@@ -21,8 +21,6 @@ UNDONE = {
     ("exp", "log"), ("log", "exp"), ("sqrt", "square"), ("square", "sqrt"), ("inv", "inv"),
     ("inv", "exp"), ("sqrt", "exp"), ("square", "exp"),
 }  # fmt: skip
-# The square of what sums of numbers about 1 are rounded to.
-ROUNDING = 1e-29
 
 
 def linear_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Iterator[Ansatz]:
@@ -87,7 +85,7 @@ def solved(
     x, weight = problem.samples.x, problem.samples.weight
     if relevance is not None:
         weight = relevance if weight is None else weight * relevance
-    if len(bank) + 1 > 0.75 * len(y) or not bool(torch.isfinite(y).all()):
+    if not credible(len(bank) + 1, len(y)) or not bool(torch.isfinite(y).all()):
         return False, None
     columns = torch.cat([x[bank], torch.ones(1, len(y), dtype=x.dtype)])
     mean = y.mean() if weight is None else (weight @ y) / weight.sum()
@@ -98,38 +96,29 @@ def solved(
     solution = linear_fit(columns / sizes[:, None], y)
     left = float((y - solution @ (columns / sizes[:, None])).square().sum())
     # About a large mean, the rounding of the values themselves is more than that.
-    exact = left < max(EXACT_SHARE * spread, ROUNDING * float(y.square().sum()))
+    exact = left < max(EXACT_SHARE * spread, SUM_ROUNDING * float(y.square().sum()))
     if exact:  # rounding is no coefficient
         size = solution.abs()
         small = torch.maximum(
-            1e-7 * size[: len(bank)].sum(), 1e-14 * size.max()
+            NO_COEFFICIENT * size[: len(bank)].sum(), NO_COEFFICIENT**2 * size.max()
         )  # however large the constant
-        solution = torch.where(size > torch.minimum(small, 1e-7 * size.max()), solution, 0.0)
+        solution = torch.where(size > torch.minimum(small, NO_COEFFICIENT * size.max()), solution, 0.0)
     *linear, constant = (solution / sizes).tolist()
     return exact, Sum(tuple((i, c) for i, c in zip(bank, linear, strict=True) if c != 0), (), constant)
 
-
-# Factors before a logarithm, in units of the target's spread: with larger ones it is almost a straight line.
-FACTORS = tuple(sign * 0.25 * 2 ** (k / 2) for k in range(13) for sign in (1, -1))
-# How far an offset is from the nearest value of the target, in parts of the target's range.
-GAPS = tuple(0.01 * 2**k for k in range(9))
-# So many rows tell which number is best; an error above this fraction of the variance is no beginning.
-PROFILED_ROWS = 200
-WORTH = 1e-2
-# Banks of more inputs take too long to solve so often.
-WIDEST = 40
 
 # An transform, how much each row counts, and what is added to the unit.
 Option: TypeAlias = tuple[TargetTransform, Tensor, float]
 
 
-def scanned_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Iterator[Ansatz]:
+def profiled_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Iterator[Ansatz]:
     """For each bank, the best multiple of a logarithm and the best exponential with an offset."""
     if problem.samples.y.shape[0] != 1:
         return
-    some = problem.thinned(PROFILED_ROWS)
+    profile = problem.settings.profile
+    some = problem.thinned(profile.rows)
     for bank in allowed_banks(problem, 1):
-        if len(bank) <= WIDEST:
+        if len(bank) <= profile.max_inputs:
             for options in (_logarithms(some), _exponentials(some)):
                 ansatz = _nearest(some, bank, options, stop)
                 if ansatz is not None:
@@ -141,7 +130,7 @@ def _logarithms(problem: Problem) -> Iterator[Option]:
     unit, y = problem.vocabulary.named("log"), problem.samples.y
     if unit is None:
         return
-    for factor in FACTORS:
+    for factor in problem.settings.profile.factors:
         transform = transformed(unit, y, factor)
         if transform is not None:
             # A logarithm sees errors relative to its argument.
@@ -153,9 +142,9 @@ def _exponentials(problem: Problem) -> Iterator[Option]:
     unit, y = problem.vocabulary.named("exp"), problem.samples.y
     if unit is None:
         return
-    low, high = float(y.min()), float(y.max())
-    ends = [(low - gap * (high - low), 1.0) for gap in GAPS]
-    ends += [(high + gap * (high - low), -1.0) for gap in GAPS]
+    low, high, gaps = float(y.min()), float(y.max()), problem.settings.profile.gaps
+    ends = [(low - gap * (high - low), 1.0) for gap in gaps]
+    ends += [(high + gap * (high - low), -1.0) for gap in gaps]
     for offset, sign in ends:
         transform = transformed(unit, y - offset, sign)
         if transform is not None:
@@ -167,7 +156,7 @@ def _nearest(
     problem: Problem, bank: list[int], options: Iterator[Option], stop: Callable[[], bool]
 ) -> Ansatz | None:
     y = problem.samples.y[0]
-    best, least = None, WORTH * float(y.var())
+    best, least = None, WORTHLESS_PROFILE * float(y.var())
     for transform, relevance, offset in options:
         if stop():
             return None

@@ -1,4 +1,7 @@
-"""Which few atoms of a dictionary explain a target: singles and pairs all tried, more by beam search."""
+"""Matching pursuit: which few atoms of a library explain a target; singles and pairs all tried, more by beam.
+
+Orthogonal matching pursuit (Pati et al. 1993), with a beam of supports in place of one.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,8 @@ import torch
 from torch import Tensor
 
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import MATCH_ROUNDING, match_score
-
-# Pairs are tried among the first so many atoms: the square of it is what memory holds.
-PAIRED = 1000
-# How many supports are carried on to the next size.
-BEAM = 32
-# An atom that keeps less than this fraction of itself beside the others adds rounding, not shape.
-DISTINCT = 1e-6
+from eqlearn.numerics.criteria import DISTINCT, MATCH_ROUNDING, match_score
+from eqlearn.search.settings import Library
 
 
 @dataclass(frozen=True)
@@ -32,6 +29,7 @@ def match(
     base: Tensor,
     atoms: Tensor,
     keys: Sequence[object],
+    library: Library,
     *,
     terms: int,
     most: int,
@@ -40,7 +38,7 @@ def match(
     """Supports of up to `terms` atoms `(n, rows)` that come nearest to `target` `(rows,)` together with all
     of `base` `(k, rows)`; of those alike in `keys` only the best, and `most` of each size. Atoms are given
     the simplest first. Once `stop()` holds, no more atoms are added."""
-    rows = len(target)
+    rows, beam = len(target), library.beam
     q = torch.linalg.qr(base.mT)[0]
     left = target - q @ (q.mT @ target)
     size = left.norm()
@@ -61,19 +59,19 @@ def match(
             if key not in found or candidate.error < found[key].error:
                 found[key] = candidate
 
-    order = scores.argsort(descending=True)[: 8 * BEAM].tolist()
+    order = scores.argsort(descending=True)[: 8 * beam].tolist()
     keep(((i,), 1 - float(scores[i])) for i in order if bool(alive[i]))
     for count in range(2, terms + 1):
         # More atoms beside an exact match would only fit its rounding.
         if room <= 2 * count or any(m.error < MATCH_ROUNDING for m in found.values()):
             break
-        parents = _best([m for m in found.values() if len(m.support) == count - 1], BEAM)
+        parents = _best([m for m in found.values() if len(m.support) == count - 1], beam)
         if count == 2 and not stop():
-            keep(_pairs(flat, left, alive))
-        for parent in parents[: BEAM if count < 4 else BEAM // 4]:
+            keep(_pairs(flat, left, alive, library))
+        for parent in parents[: beam if count < 4 else beam // 4]:
             if stop():
                 break
-            keep(_extended(parent, flat, left))
+            keep(_extended(parent, flat, left, beam))
     ranked = sorted(found.values(), key=lambda m: match_score(m.error, rows, len(m.support)))
     # Many atoms come close to anything smooth; few with a constant yet to be fitted are the better start.
     return [m for n in range(1, terms + 1) for m in [r for r in ranked if len(r.support) == n][:most]]
@@ -92,16 +90,18 @@ def _orthogonal(atoms: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
     return flat, alive
 
 
-def _pairs(flat: Tensor, left: Tensor, alive: Tensor) -> list[tuple[tuple[int, ...], float]]:
+def _pairs(
+    flat: Tensor, left: Tensor, alive: Tensor, library: Library
+) -> list[tuple[tuple[int, ...], float]]:
     """The best pairs of all pairs."""
-    chosen = alive.nonzero()[:PAIRED, 0]
+    chosen = alive.nonzero()[: library.max_paired, 0]
     some = flat[chosen]
     a = some @ left
     rho = some @ some.mT
     free = 1 - rho.square()
     explained = (a.square()[:, None] + a.square() - 2 * a[:, None] * a * rho) / free.clamp(min=1e-12)
     explained = torch.where((free > 1e-9).triu(diagonal=1), explained, -1.0)
-    best = explained.flatten().topk(min(explained.numel(), 40 * BEAM))
+    best = explained.flatten().topk(min(explained.numel(), 40 * library.beam))
     out: list[tuple[tuple[int, ...], float]] = []
     for value, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
         i, j = divmod(place, len(chosen))
@@ -110,14 +110,14 @@ def _pairs(flat: Tensor, left: Tensor, alive: Tensor) -> list[tuple[tuple[int, .
     return out
 
 
-def _extended(parent: Match, flat: Tensor, left: Tensor) -> list[tuple[tuple[int, ...], float]]:
+def _extended(parent: Match, flat: Tensor, left: Tensor, beam: int) -> list[tuple[tuple[int, ...], float]]:
     """The best supports of one atom more."""
     q = torch.linalg.qr(flat[list(parent.support)].mT)[0]
     rest = left - q @ (q.mT @ left)
     # ⟨rest, atom⟩ needs no projection of the atom, for rest is free of q; only its length does.
     length = (1 - (flat @ q).square().sum(dim=1)).clamp(min=0.0)
     gain = torch.where(length > 1e-9, (flat @ rest).square() / length.clamp(min=1e-12), 0.0)
-    best = gain.topk(min(len(gain), BEAM))
+    best = gain.topk(min(len(gain), beam))
     before = float(rest.square().sum())
     pairs = zip(best.values.tolist(), best.indices.tolist(), strict=True)
     return [((*parent.support, i), before - value) for value, i in pairs if i not in parent.support]

@@ -9,15 +9,9 @@ import torch
 from torch import Tensor
 
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import match_score
+from eqlearn.numerics.criteria import EXACT_MATCH, match_score
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.library import (
-    EXACT_MATCH,
-    MOST_ARGUMENTS,
-    MOST_ATOMS,
-    RATIOS,
-    ROWS,
-    TAKEN,
     Argument,
     Atom,
     Matched,
@@ -44,7 +38,7 @@ def product_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list
     """Networks that are products of powers of columns and of a few factors: sums of their logarithms."""
     if problem.samples.y.shape[0] != 1 or problem.vocabulary.named("mul") is None:
         return []
-    given, problem = problem, problem.thinned(ROWS)
+    given, problem = problem, problem.thinned(problem.settings.library.rows)
     factors = product_factors(problem, stop)
     exponents = [] if stop() else _exponents(problem)
     if stop():
@@ -62,14 +56,18 @@ def product_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list
         if bool((problem.seen(transform)[0] == 0).any()):
             continue
         found += _products(problem, transform, exponents, factors, values, stop)
-    return best_ansatzes(found, dict(zip(problem.targets, given.targets, strict=True)))
+    whole = dict(zip(problem.targets, given.targets, strict=True))
+    return best_ansatzes(found, whole, problem.settings.library)
 
 
 def _exponents(problem: Problem) -> list[Argument]:
     """What may stand in the exponent of an exponential: its logarithm is linear."""
     if problem.vocabulary.named("exp") is None:
         return []
-    return simple_arguments(problem.features, problem.samples.x, problem.vocabulary, MOST_ATOMS)
+    library = problem.settings.library
+    return simple_arguments(
+        problem.features, problem.samples.x, problem.vocabulary, library, library.max_atoms
+    )
 
 
 def product_factors(problem: Problem, stop: Callable[[], bool] = never) -> list[Atom]:
@@ -77,22 +75,23 @@ def product_factors(problem: Problem, stop: Callable[[], bool] = never) -> list[
     fewer if `stop()` holds."""
     x, features, unary = problem.samples.x, problem.features, problem.vocabulary.unary
     columns, quadratics = plain_of(features, x), quadratics_of(features, x)
-    arguments = simple_arguments(features, x, problem.vocabulary, MOST_ARGUMENTS)
+    library = problem.settings.library
+    arguments = simple_arguments(features, x, problem.vocabulary, library, library.max_arguments)
     one = constant_one(x)
     few = len(columns) < 4
-    sums = list(pairs_of([one, *columns, *quadratics], RATIOS if few else (1.0,)))
+    sums = list(pairs_of([one, *columns, *quadratics], library.ratios if few else (1.0,)))
     factors = [c.as_atom() for i, c in enumerate(columns) if i not in features.logarithms]
     factors += [a.as_atom() for a in sums]
-    functions = list(until(stop, functions_of(arguments, unary, fine=len(arguments) < 60)))
+    functions = list(until(stop, functions_of(arguments, unary, library, fine=len(arguments) < 60)))
     logarithms = [p for p in unary if p.name == "log"]
     factors += functions
-    sums += monomials_of(features, x, problem.vocabulary.named("exp"))
+    sums += monomials_of(features, x, problem.vocabulary.named("exp"), library)
     factors += until(stop, roots_of(sums, logarithms))
     # tanh ± 1 is nothing but an exponential with 1 added, upside down; near its limits it has no digits.
     movable = [atom for atom in functions if not atom.key.startswith("tanh(")]
     factors += until(stop, (_moved(atom, step) for atom in movable for step in (1.0, -1.0)))
     shallow = (f for f in factors if f.depth < problem.hidden_layers)
-    return simplest([f for f in until(stop, shallow) if bool((f.value != 0).all())])
+    return simplest([f for f in until(stop, shallow) if bool((f.value != 0).all())], library)
 
 
 def _moved(atom: Atom, step: float) -> Atom:
@@ -112,14 +111,14 @@ def _products(
     rows = len(target)
     logs = list(features.logarithm_inputs)
     ones = torch.ones(1, rows, dtype=x.dtype)
-    weighted = problem.weighted
+    weighted, library = problem.weighted, problem.settings.library
     logarithm = target.abs().log()
     names = [a.key for a in exponents] + [f.key for f in factors]
     banks = [logs] if rows > 3 * len(logs) + 6 else [logs, []]
     for bank in banks:
         base = torch.cat([ones, x[bank]])
         seen = (weighted(logarithm), weighted(base), weighted(values))
-        for found in match(*seen, names, terms=3, most=2 * TAKEN, stop=stop):
+        for found in match(*seen, names, library, terms=3, most=2 * library.max_fits, stop=stop):
             if stop():
                 return
             columns = torch.cat([base, values[list(found.support)]])

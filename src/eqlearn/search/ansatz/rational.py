@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,16 +9,17 @@ import torch
 from torch import Tensor
 
 from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import (
+    EXACT_QUOTIENT,
+    NO_COEFFICIENT,
+    NULL_GAP,
+    NULL_SINGULAR,
+    WORTHLESS_QUOTIENT,
+    credible,
+    information_criterion,
+)
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.problem import Problem
-
-# A singular value below this fraction of the largest is a relation that holds to rounding.
-NULL = 1e-11
-GAP = 1e-3
-# Of a higher degree, quotients come to rounding near any smooth function.
-HIGHEST = 6
-# Above this fraction of the target's variance a quotient is no start for anything.
-WORTHLESS = 0.1
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,10 @@ def rational_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Ite
         return
     weight = problem.samples.weight
     row_scale = None if weight is None else weight.sqrt()
-    banks = [problem.features.polynomials(d) for d in range(1, min(problem.features.degree, HIGHEST) + 1)]
+    banks = [
+        problem.features.polynomials(d)
+        for d in range(1, min(problem.features.degree, problem.settings.max_degree) + 1)
+    ]
     if (
         problem.features.squares
     ):  # quotients of squares alone need few rows: what n/(n - 2) and n/(n + 2) share
@@ -69,7 +72,7 @@ def best_quotient(
     best, lowest = None, float("inf")
     for top, bottom in pairs:
         count = len(top) + len(bottom) + 2
-        if count > 0.75 * rows:
+        if not credible(count, rows):
             continue
         if stop():
             break
@@ -78,8 +81,8 @@ def best_quotient(
             continue
         if exact:
             return found
-        score = rows * math.log(found.error) + count * math.log(rows)
-        if score < lowest and found.error < WORTHLESS:
+        score = information_criterion(rows, found.error, count, placed=False)
+        if score < lowest and found.error < WORTHLESS_QUOTIENT:
             best, lowest = found, score
     return best
 
@@ -97,9 +100,11 @@ def _quotient(
     _, singular, right = torch.linalg.svd(columns / sizes, full_matrices=False)
     vector = right[-1] / sizes
     # Singular values of a smooth function fall gradually; a relation that holds ends them with a gap.
-    exact = bool(singular[-1] < NULL * singular[0]) and bool(singular[-1] < GAP * singular[-2])
+    exact = bool(singular[-1] < NULL_SINGULAR * singular[0]) and bool(singular[-1] < NULL_GAP * singular[-2])
     if exact:  # rounding is no coefficient
-        vector = torch.where((vector * sizes).abs() > 1e-7 * (vector * sizes).abs().max(), vector, 0.0)
+        vector = torch.where(
+            (vector * sizes).abs() > NO_COEFFICIENT * (vector * sizes).abs().max(), vector, 0.0
+        )
     p, q = vector[: len(p_terms)], vector[len(p_terms) :]
     denominator = q @ q_terms
     poles = bool((denominator > 0).any()) and bool((denominator < 0).any())
@@ -109,7 +114,7 @@ def _quotient(
     p, q = p / size, q / size
     left = y - (p @ p_terms) / (q @ q_terms)
     error = float(left.square().mean() / y.square().mean())
-    return Quotient(_sum(top, p), _sum(bottom, q), max(error, 1e-32)), exact and error < 1e-12
+    return Quotient(_sum(top, p), _sum(bottom, q), max(error, 1e-32)), exact and error < EXACT_QUOTIENT
 
 
 def _sum(places: Sequence[int], coefficients: Tensor) -> Sum:

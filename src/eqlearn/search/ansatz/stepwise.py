@@ -1,4 +1,4 @@
-"""Sums of few columns, one shorter than the other: what is left of a table when it holds no law."""
+"""Stepwise regression: sums of few columns, one shorter than the other, for tables that hold no law."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import torch
 
 from eqlearn.nn.primitives import lookup
 from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import akaike
 from eqlearn.search.features import Features
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.population import Population
 from eqlearn.search.networks.starts import linear_start
+from eqlearn.search.settings import Reading
 from eqlearn.validation.table import Table
 
-# So many nats behind the best sum (by Akaike's criterion), a sum is not worth reading; at most so many are.
-_BEHIND, _RUNGS = 8.0, 8
-# Stands for the number of a round in candidates that come from here.
-LADDER = -2
 
+def stepwise_sums(
+    features: Features, table: Table, reading: Reading, stop: Callable[[], bool] = never
+) -> list[Fit]:
+    """Least-squares sums of at most `reading.max_terms` columns and a constant that may predict best, the
+    shortest first.
 
-def linear_ladder(features: Features, table: Table, most: int, stop: Callable[[], bool] = never) -> list[Fit]:
-    """Least-squares sums of at most `most` columns and a constant, that may foretell best, shortest first.
-
-    Forward selection goes past `most` (columns may matter only together), backward elimination comes back.
+    Forward selection goes past that (columns may matter only together), backward elimination comes back.
     None if `stop()` holds.
     """
     if stop():
@@ -35,17 +35,17 @@ def linear_ladder(features: Features, table: Table, most: int, stop: Callable[[]
     x = features.tensor(table.X)[:columns].numpy().T * root[:, None]
     matrix = np.column_stack([x, root])
     targets = (table.y / features.units).T * root
-    highest = min(columns, 2 * most, table.rows // 2 - 1)
+    highest = min(columns, 2 * reading.max_terms, table.rows // 2 - 1)
     stairs = [list(_descent(matrix, y, _climb(matrix, y, highest))) for y in targets]
     fits = [
         _fit(features, [stair[min(size, len(stair) - 1)] for stair in stairs], matrix, targets)
-        for size in range(1, min(most, max(len(stair) for stair in stairs) - 1) + 1)
+        for size in range(1, min(reading.max_terms, max(len(stair) for stair in stairs) - 1) + 1)
     ]
     if not fits:
         return []
-    lengths = [0.5 * targets.size * math.log(max(f.loss, 1e-300)) + f.weights for f in fits]
-    near = [f for f, length in zip(fits, lengths, strict=True) if length <= min(lengths) + _BEHIND]
-    return near[:_RUNGS]
+    lengths = [akaike(targets.size, f.loss, f.weights) for f in fits]
+    near = [f for f, length in zip(fits, lengths, strict=True) if length <= min(lengths) + reading.max_behind]
+    return near[: reading.max_sums]
 
 
 def _climb(matrix: np.ndarray, y: np.ndarray, highest: int) -> list[int]:

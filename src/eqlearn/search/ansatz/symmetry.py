@@ -1,7 +1,7 @@
 """Fewer variables: powers that come out as factors, pairs that matter only through one combination.
 
 A smooth surrogate of the data shows such symmetries in its slopes; whether they hold is seen when the smaller
-samples is solved exactly, or not.
+problem is solved exactly, or not.
 """
 
 from __future__ import annotations
@@ -22,14 +22,10 @@ from eqlearn.search.networks.fit import Samples, linear_fit
 from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
 
-# How far slopes may be from a symmetry, relative to their size, for it to be tried.
-TOLERANCE = 0.05
-DEGREES = (5, 4, 3, 2, 1)
-
 
 @dataclass(frozen=True)
 class Column:
-    """A variable of the smaller samples: its values, its formula in the inputs of the larger one, and, if it
+    """A variable of the smaller problem: its values, its formula in the inputs of the larger one, and, if it
     is positive and a product of powers, those powers (by the places of the logarithms) and a factor's log."""
 
     value: Tensor
@@ -70,16 +66,16 @@ def reduced(problem: Problem, stop: Callable[[], bool] = never) -> Reduction | N
     for _ in range(2 * len(columns)):
         if stop():
             return None
-        options = [o for o in _options(state, problem.vocabulary) if math.isfinite(o[0])]
+        options = [o for o in _options(state, problem) if math.isfinite(o[0])]
         options.sort(key=lambda option: option[0])
-        if not options or options[0][0] > TOLERANCE:
+        if not options or options[0][0] > problem.settings.symmetry.tolerance:
             break
         state = options[0][1]
     return state if len(state.columns) < len(columns) and state.columns else None
 
 
 def reduced_problem(state: Reduction, problem: Problem, degree: int) -> Problem:
-    """The smaller samples, for the same kinds of units."""
+    """The smaller problem, for the same kinds of units."""
     X = torch.stack([c.value for c in state.columns]).mT.numpy()
     features = Features.of(
         X, state.target.numpy(), logarithms=bool(problem.features.logarithms), degree=degree
@@ -92,7 +88,7 @@ def reduced_problem(state: Reduction, problem: Problem, degree: int) -> Problem:
 
 
 def restored(ansatz: Ansatz, state: Reduction, smaller: Problem, problem: Problem) -> Ansatz | None:
-    """A formula of the smaller samples as one of the larger."""
+    """A formula of the smaller problem as one of the larger."""
     find, features = problem.vocabulary.named, smaller.features
     translate = _Translation(state, features, problem.vocabulary)
     term = translate(ansatz.readout)
@@ -112,7 +108,7 @@ def restored(ansatz: Ansatz, state: Reduction, smaller: Problem, problem: Proble
 
 
 class _Translation:
-    """Sums over the inputs of a smaller samples, rewritten over those of the larger."""
+    """Sums over the inputs of a smaller problem, rewritten over those of the larger."""
 
     def __init__(self, state: Reduction, features: Features, vocabulary: Vocabulary) -> None:
         self.state, self.features, self.vocabulary = state, features, vocabulary
@@ -166,7 +162,7 @@ class _Slopes:
     logarithmic: bool
 
 
-def _surrogate(columns: Sequence[Column], target: Tensor) -> _Slopes:
+def _surrogate(columns: Sequence[Column], target: Tensor, degrees: Sequence[int]) -> _Slopes:
     """A polynomial in the columns (or their logarithms), for the target or its logarithm."""
     rows = len(target)
     one_sign = bool((target > 0).all() or (target < 0).all())
@@ -181,7 +177,7 @@ def _surrogate(columns: Sequence[Column], target: Tensor) -> _Slopes:
         variables.append((z - (low + high) / 2) / half)
         rates.append((1 / v if positive else torch.ones_like(v)) / half)
     count = len(columns)
-    degree = next(d for d in DEGREES if math.comb(count + d, d) <= rows / 3 or d == 1)
+    degree = next(d for d in degrees if math.comb(count + d, d) <= rows / 3 or d == 1)
     terms = [t for d in range(degree + 1) for t in combinations_with_replacement(range(count), d)]
     z = torch.stack(variables)
     design = torch.stack([torch.prod(z[list(t)], dim=0) if t else torch.ones(rows).to(z) for t in terms])
@@ -196,12 +192,12 @@ def _surrogate(columns: Sequence[Column], target: Tensor) -> _Slopes:
     return _Slopes(solution @ design, slopes * torch.stack(rates), one_sign)
 
 
-def _options(state: Reduction, vocabulary: Vocabulary) -> Iterator[tuple[float, Reduction]]:
+def _options(state: Reduction, problem: Problem) -> Iterator[tuple[float, Reduction]]:
     """Every step to fewer variables, with how far the slopes are from allowing it."""
     columns = state.columns
     if len(columns) < 2:
         return
-    found = _surrogate(columns, state.target)
+    found = _surrogate(columns, state.target, problem.settings.symmetry.degrees)
     elastic = found.slopes * torch.stack([c.value for c in columns])
     largest = float(_size(elastic).max())
     against = torch.ones_like(found.value) if found.logarithmic else found.value
@@ -224,7 +220,7 @@ def _options(state: Reduction, vocabulary: Vocabulary) -> Iterator[tuple[float, 
             defect = float(_size(found.slopes[i] - sign * found.slopes[j]) / size)
             column = Column(first.value + sign * second.value, first.term + second.term * sign)
             yield defect, Reduction((*rest, column), state.target, state.factor)
-        exponential = vocabulary.named("exp")
+        exponential = problem.vocabulary.named("exp")
         if exponential is None or first.logarithm is None or second.logarithm is None:
             continue
         size = _size(elastic[[i, j]]).sum()

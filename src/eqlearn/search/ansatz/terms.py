@@ -10,16 +10,9 @@ from torch import Tensor
 
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import match_score
+from eqlearn.numerics.criteria import EXACT_MATCH, match_score
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.library import (
-    EXACT_MATCH,
-    MOST_ARGUMENTS,
-    MOST_ATOMS,
-    MOST_FACTORS,
-    RATIOS,
-    ROWS,
-    TAKEN,
     Argument,
     Atom,
     Matched,
@@ -50,7 +43,7 @@ def sum_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ans
     """Networks that are linear in a bank of inputs and in a few atoms."""
     if problem.samples.y.shape[0] != 1:
         return []
-    given, problem = problem, problem.thinned(ROWS)
+    given, problem = problem, problem.thinned(problem.settings.library.rows)
     atoms = sum_atoms(problem, stop)
     if not atoms or stop():
         return []
@@ -67,7 +60,9 @@ def sum_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ans
                 break
             terms = 4 if transform is None else 2
             found += matched_sums(problem, transform, bank, mine, values[usable], terms, stop)
-    return best_ansatzes(found, dict(zip(problem.targets, given.targets, strict=True)))
+    return best_ansatzes(
+        found, dict(zip(problem.targets, given.targets, strict=True)), problem.settings.library
+    )
 
 
 def _banks(problem: Problem, transform: TargetTransform | None) -> list[list[int]]:
@@ -82,20 +77,21 @@ def sum_atoms(problem: Problem, stop: Callable[[], bool] = never) -> list[Atom]:
     """Functions of simple arguments, quotients, and products of two of them; fewer if `stop()` holds."""
     x, features, unary = problem.samples.x, problem.features, problem.vocabulary.unary
     columns, quadratics = plain_of(features, x), quadratics_of(features, x)
-    arguments = simple_arguments(features, x, problem.vocabulary, MOST_ARGUMENTS)
-    atoms = [a.as_atom() for a in monomials_of(features, x, problem.vocabulary.named("exp"))]
+    library = problem.settings.library
+    arguments = simple_arguments(features, x, problem.vocabulary, library, library.max_arguments)
+    atoms = [a.as_atom() for a in monomials_of(features, x, problem.vocabulary.named("exp"), library)]
     atoms += [a.as_atom() for a in quadratics]
-    atoms += until(stop, functions_of(arguments, unary, fine=len(arguments) < 60))
-    sums = pairs_of([constant_one(x), *columns, *quadratics], RATIOS if len(columns) < 4 else (1.0,))
+    atoms += until(stop, functions_of(arguments, unary, library, fine=len(arguments) < 60))
+    sums = pairs_of([constant_one(x), *columns, *quadratics], library.ratios if len(columns) < 4 else (1.0,))
     atoms += until(stop, roots_of(sums, unary))
     atoms += until(stop, roots_of(pairs_of([constant_one(x), *powers_of(features, x)], (1.0,)), unary))
     atoms += until(stop, _product_atoms(problem, columns, quadratics))
-    return simplest([a for a in atoms if a.depth <= problem.hidden_layers])
+    return simplest([a for a in atoms if a.depth <= problem.hidden_layers], library)
 
 
 def _product_atoms(problem: Problem, columns: list[Argument], quadratics: list[Argument]) -> Iterator[Atom]:
     """Products of a function with a column, a product of columns or another function."""
-    times = problem.vocabulary.named("mul")
+    times, library = problem.vocabulary.named("mul"), problem.settings.library
     if times is None:
         return
     near = [
@@ -104,17 +100,17 @@ def _product_atoms(problem: Problem, columns: list[Argument], quadratics: list[A
         *pairs_of(columns, (1.0,)),
         *powers_of(problem.features, problem.samples.x),
     ]
-    functions = functions_of(near[:MOST_ARGUMENTS], problem.vocabulary.unary, fine=False)
+    functions = functions_of(near[: library.max_arguments], problem.vocabulary.unary, library, fine=False)
     if len(quadratics) < len(columns) * (len(columns) + 1) // 2:  # then the inputs do not hold them all
         for first, second in combinations([a.as_atom() for a in columns], 2):
             yield times_of(times, first, second)
-    kinds = simplest([a for a in functions if a.depth < problem.hidden_layers])
+    kinds = simplest([a for a in functions if a.depth < problem.hidden_layers], library)
     polynomials = [a.as_atom() for a in [*columns, *quadratics]]
     for polynomial in polynomials:
-        for function in kinds[: MOST_ATOMS // (3 * len(polynomials))]:
+        for function in kinds[: library.max_atoms // (3 * len(polynomials))]:
             yield times_of(times, polynomial, function)
-    for i, first in enumerate(kinds[:MOST_FACTORS]):
-        for second in kinds[i + 1 : MOST_FACTORS]:
+    for i, first in enumerate(kinds[: library.max_factors]):
+        for second in kinds[i + 1 : library.max_factors]:
             yield times_of(times, first, second)
 
 
@@ -142,9 +138,9 @@ def matched_sums(
     base = torch.cat([torch.ones(1, rows, dtype=x.dtype), x[bank]])
     weighted = problem.weighted
     names = [a.key for a in atoms]
-    for found in match(
-        weighted(target), weighted(base), weighted(values), names, terms=terms, most=TAKEN // 2, stop=stop
-    ):
+    library = problem.settings.library
+    seen = (weighted(target), weighted(base), weighted(values))
+    for found in match(*seen, names, library, terms=terms, most=library.max_fits // 2, stop=stop):
         chosen = [atoms[i] for i in found.support]
         columns = torch.cat([base, torch.stack([a.value for a in chosen])])
         solution = linear_fit(weighted(columns), weighted(target))
@@ -163,16 +159,13 @@ def matched_sums(
         yield Matched(Ansatz(transform, readout), tuple(sorted(a.key for a in chosen)), score, error)
 
 
-# How many products of a function and powers are tried, and how many sums of them are fitted.
-MOST_MODULATED, FITTED = 16_000, 8
-
-
-def modulated_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
+def carried_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
     """Networks that are linear in a bank of inputs and in one or two such products."""
     if problem.samples.y.shape[0] != 1:
         return []
-    given, problem = problem, problem.thinned(ROWS)
-    atoms = list(islice(until(stop, _atoms(problem)), MOST_MODULATED))
+    given, problem = problem, problem.thinned(problem.settings.library.rows)
+    library = problem.settings.library
+    atoms = list(islice(until(stop, _atoms(problem)), library.max_carried))
     if not atoms or stop():
         return []
     values = torch.stack([a.value for a in atoms])
@@ -183,7 +176,8 @@ def modulated_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> li
             break
         if len(bank) < 0.4 * problem.samples.rows:
             found += matched_sums(problem, None, bank, atoms, values, 2, stop)
-    return best_ansatzes(found, dict(zip(problem.targets, given.targets, strict=True)))[:FITTED]
+    whole = dict(zip(problem.targets, given.targets, strict=True))
+    return best_ansatzes(found, whole, library)[: library.max_carried_fits]
 
 
 def _atoms(problem: Problem) -> Iterator[Atom]:
@@ -192,8 +186,9 @@ def _atoms(problem: Problem) -> Iterator[Atom]:
     columns, quadratics = plain_of(features, x), quadratics_of(features, x)
     if times is None:
         return
-    powers = monomials_of(features, x, exponential)
-    powers += monomials_of(features, x, exponential, power=0.5, widest=2)
+    library = problem.settings.library
+    powers = monomials_of(features, x, exponential, library)
+    powers += monomials_of(features, x, exponential, library, power=0.5, widest=2)
     if len(columns) > 2:  # of two, the dictionary of sums holds the others
         powers = [*columns, *quadratics, *powers]
     mixed = [q for q in quadratics if len(involved(q.term, features)) == 2]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from eqlearn.nn.eql import EQL
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_LOSS
+from eqlearn.numerics.criteria import EXACT_LOSS, credible, information_criterion
 from eqlearn.search.networks.population import Population
 
 # What one linearisation may hold: members x weights x rows, in float64 numbers (64 MB).
@@ -191,18 +191,18 @@ class Fit:
 
     def credible(self, rows: int) -> bool:
         """Whether the numbers told outnumber the weights by enough: otherwise anything could be fitted."""
-        return self.weights <= 0.75 * rows * self.population.out_features
+        return credible(self.weights, rows * self.population.out_features)
 
     def exact(self, rows: int) -> bool:
         """Whether the fit is exact to rounding, and not because there are as many weights as rows."""
         return self.loss < EXACT_LOSS and self.credible(rows)
 
     def score(self, rows: int) -> float:
-        """Bayes' information criterion with a price for each weight's place; the smaller, the better."""
+        """The information criterion; the smaller, the better."""
         if not self.credible(rows):
             return math.inf
         numbers = rows * self.population.out_features
-        return 0.5 * numbers * math.log(max(self.loss, EXACT_LOSS)) + self.weights * math.log(numbers)
+        return information_criterion(numbers, self.loss, self.weights)
 
 
 def take(population: Population, theta: Tensor, losses: Tensor, index: int) -> Fit:
