@@ -5,6 +5,7 @@ import graphlib
 import re
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -177,3 +178,30 @@ def test_every_public_name_is_there(name):
 def test_an_unknown_public_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="EQLL"):
         _ = eqlearn.EQLL
+
+
+@pytest.mark.parametrize(
+    "module", [m for m in MODULES if room(m) == "search" and MODULES[m].name != "__init__.py"]
+)
+def test_every_module_of_the_search_has_a_test_of_its_own(module):
+    *folders, name = module.split(".")
+    path = Path(__file__).parent.joinpath(*folders, f"test_{name}.py")
+
+    imports = [
+        n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.ImportFrom)
+    ]
+
+    assert f"eqlearn.{module}" in {n.module for n in imports}
+
+
+def test_the_house_is_no_larger_than_agreed():
+    """Without the paper's room: at most 110 modules of at most 350 lines, 15 to a folder, 18,500 lines."""
+    files = [path for name, path in MODULES.items() if room(name) != "paper"]
+    modules = [path for path in files if path.name != "__init__.py"]
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in files}
+    folders = Counter(path.parent for path in modules)
+
+    assert len(modules) <= 110
+    assert sum(lines.values()) <= 18_500
+    assert [path.name for path in files if lines[path] > 350] == []
+    assert [folder.name for folder, count in folders.items() if count > 15] == []

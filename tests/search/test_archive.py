@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
+from eqlearn.numerics.budget import Deadline
+from eqlearn.search.archive import Archive
+from eqlearn.search.features import Features
+from eqlearn.search.finish import Finisher
 from eqlearn.search.search import discover
+from eqlearn.search.step import StepResult
+from eqlearn.validation.table import Table
 
 
 def table(terms, noise, rows=300, columns=8):
@@ -43,3 +49,18 @@ def test_strong_terms_alone_are_chosen_where_they_are_the_law():
     found = discover(*table(terms=2, noise=0.2), restarts=1)
 
     assert used(found.best) == {"x1", "x2"}
+
+
+def test_an_empty_archive_offers_the_mean_and_counts_rounds_without_gain():
+    X, y = table(terms=1, noise=1.0)
+    data = Table(X, y[:, None])
+    features = Features.of(data.X, data.y, logarithms=False, degree=1)
+    archive = Archive(Finisher(features, tuple(f"x{i}" for i in range(8)), data))
+
+    for number in range(3):
+        archive.add(StepResult(number, "sums", [], 0, 0), Deadline(np.inf))
+
+    assert archive.best.method == "mean"
+    assert archive.rounds_without_gain == 3
+    assert not archive.parents
+    assert not archive.complete

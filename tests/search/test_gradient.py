@@ -8,6 +8,7 @@ import torch
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.estimator import EQLRegressor
+from eqlearn.search.gradient import search_by_gradient
 from eqlearn.training.presets import PRESETS
 from eqlearn.training.schedule import Phase
 
@@ -97,3 +98,13 @@ def test_no_restarts_are_refused_by_their_name():
 
     with pytest.raises(InvalidArgument, match="`restarts` must be positive, got 0"):
         EQLRegressor(settings=SHORT, restarts=0).fit(X, X[:, 0])
+
+
+def test_candidates_say_that_training_found_them():
+    X = table()
+
+    found = search_by_gradient(SHORT, X, X[:, 0] * X[:, 1], restarts=2)
+
+    assert {c.method for c in found.front} <= {"gradient", "mean"}
+    assert "gradient" in {c.method for c in found.front}
+    assert found.restarts == 2

@@ -20,7 +20,7 @@ from eqlearn.report.payload import LONGEST, OUTSIDE, Sample, embedded, payload
 from eqlearn.report.record import RunRecord
 from eqlearn.report.summary import checks, constants_table, grade, percent, unseen_errors, verdict
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.languages import LANGUAGES, function_names, source
+from eqlearn.symbolic.languages import EXPORTS, function_names, source
 from eqlearn.symbolic.printing import printable
 
 # A browser can't break a typeset formula into lines; longer ones are given as text, which it can.
@@ -219,7 +219,7 @@ def _use(record: RunRecord, network: EQL | None) -> str:
     ]
     names, equations = function_names(record.targets, record.inputs), record.best.equations
     short = sum(equation.complexity for equation in equations) <= LONGEST
-    languages = {title: source(equations, names, key) for title, key in LANGUAGES.items()} if short else {}
+    languages = {e.title: source(equations, names, e.name) for e in EXPORTS.values()} if short else {}
     rest = "".join(_code(title, text.strip("\n")) for title, text in languages.items())
     return "".join(blocks) + (
         f"<details><summary>The formula in other languages</summary>{rest}</details>" if rest else ""

@@ -14,7 +14,7 @@ from eqlearn.errors import InvalidFile
 from eqlearn.report.record import RunRecord
 from eqlearn.search.candidate import Candidate
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.languages import LANGUAGES, function_names, source
+from eqlearn.symbolic.languages import EXPORTS, function_names, source
 from eqlearn.validation.table import some_rows
 
 ROWS = 400
@@ -100,7 +100,7 @@ def _exports(equation: Equation, name: str) -> dict[str, str]:
     """The formula in the languages that can be copied from the page."""
     if equation.complexity > LONGEST:
         return {}
-    return {title: source([equation], [name], language) for title, language in LANGUAGES.items()}
+    return {export.title: source([equation], [name], export.name) for export in EXPORTS.values()}
 
 
 def _equation(

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import sympy as sp
 
-from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 from eqlearn.nn.eql import EQL
 from eqlearn.numerics.criteria import (
     DECISIVE,
@@ -161,6 +161,16 @@ RULES: dict[str, Rule] = {
     "simplest": simplest_within_one_error,
     "extrapolation": best_extrapolation,
 }
+
+
+def register_rule(name: str, rule: Rule) -> Rule:
+    """Makes a selection rule known by its name, for `select=name`: a function from the front to one of it."""
+    if not callable(rule):
+        raise WrongType(f"`rule` must be a function of the front, got {rule!r}")
+    if RULES.get(name, rule) is not rule:
+        raise InvalidArgument(f"a selection rule named {name!r} exists already; choose another `name`")
+    RULES[name] = rule
+    return rule
 
 
 def choose(rule: Rule, front: Sequence[Candidate]) -> Candidate:

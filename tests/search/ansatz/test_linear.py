@@ -2,9 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
 from eqlearn import Equation, discover, judge
+from eqlearn.search.ansatz.linear import allowed_banks, linear_ansatzes, solved
 from eqlearn.search.settings import SCIENCE
+from problems import error_of, problem_of
 
 
 def search(formula, function, low=0.5, high=3.0, primitives=SCIENCE):
@@ -38,3 +41,26 @@ def test_an_arcsine_is_found_where_it_is_asked_for():
     )
 
     assert tier == "exact"
+
+
+@pytest.mark.parametrize("formula", ["2*a - b/3 + 1", "a**2*b + b**3", "exp(2*a - b)", "1/sqrt(a + 2*b)"])
+def test_exact_sums_are_proposed_for_the_target_and_its_transforms(formula):
+    problem = problem_of(formula, ("a", "b"))
+
+    proposals = list(linear_ansatzes(problem))
+
+    assert min(error_of(ansatz, problem) for ansatz in proposals) < 1e-9
+
+
+def test_banks_are_no_deeper_than_the_layers_below():
+    problem = problem_of("a*b", ("a", "b"))
+
+    assert max(map(len, allowed_banks(problem, 3))) < max(map(len, allowed_banks(problem, 0)))
+    assert [0, 1] in allowed_banks(problem, 3)
+
+
+def test_too_few_rows_prove_nothing():
+    problem = problem_of("sin(9*a)*b", ("a", "b"), rows=4)
+
+    assert solved(problem, list(range(6)), problem.samples.y[0]) == (False, None)
+    assert solved(problem, [0], torch.full((4,), torch.nan).double()) == (False, None)

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from eqlearn import Equation, discover, judge
+from eqlearn.search.ansatz.terms import carried_ansatzes, sum_ansatzes
+from problems import error_of, problem_of
 
 LAWS = {
     "q*(E + B*v*sin(t))": lambda q, E, B, v, t: q * (E + B * v * np.sin(t)),
@@ -36,3 +38,15 @@ def test_a_quotient_of_three_factors_fits_into_three_layers():
     assert best.method == "products"
     truth = Equation.parse("a*sin(n*t/2)**2/sin(t/2)**2", ("a", "n", "t"))
     assert judge(best.equation, truth, dict.fromkeys("ant", (1.0, 5.0))).tier == "exact"
+
+
+@pytest.mark.parametrize("formula", ["sin(2*a) + 3*b", "exp(-a) + tanh(b)", "a*cos(b) + a**2"])
+def test_sums_of_library_functions_are_proposed_exactly(formula):
+    problem = problem_of(formula, ("a", "b"))
+
+    assert min(error_of(ansatz, problem) for ansatz in sum_ansatzes(problem)) < 1e-9
+
+
+@pytest.mark.parametrize("propose", [sum_ansatzes, carried_ansatzes])
+def test_several_targets_have_no_common_terms(propose):
+    assert propose(problem_of(["a*b", "a"], ("a", "b"))) == []

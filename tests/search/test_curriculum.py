@@ -1,0 +1,52 @@
+"""What is tried when: strategies first, then networks, growing, within what a step may cost."""
+
+import pytest
+
+from eqlearn import Settings, errors
+from eqlearn.search.curriculum import Curriculum
+from eqlearn.search.networks.structures import Level
+from eqlearn.search.step import Step, take_step
+from problems import problem_of
+
+
+def curriculum_of(settings=Settings(), hidden_layers=3, rows=200):  # noqa: B008
+    features = problem_of("a*b", ("a", "b")).features
+    return Curriculum(settings, hidden_layers, features, rows, 5)
+
+
+def test_strategies_come_first_in_their_order():
+    settings = Settings(strategies=("sums", "linear"))
+    curriculum = curriculum_of(settings)
+
+    assert [curriculum.step(n, ()).method for n in range(4)] == ["sums", "linear", "networks", "networks"]
+
+
+def test_every_third_round_of_networks_grows_from_the_best():
+    problem = problem_of("a*b", ("a", "b"), rows=60)
+    parents = take_step(Step(0, 0, None, Level(1, 2, 1), members=8), problem).fits
+    curriculum = curriculum_of(Settings(strategies=()))
+
+    growing = [bool(curriculum.step(n, parents).parents) for n in range(9)]
+
+    assert growing == [False, False, True] * 3
+
+
+def test_lessons_are_no_deeper_than_allowed():
+    deep = curriculum_of(hidden_layers=3)
+    shallow = curriculum_of(hidden_layers=1)
+
+    assert max(level.depth for level in deep.lessons) == 3
+    assert {level.depth for level in shallow.lessons} == {1}
+
+
+def test_long_tables_get_fewer_members():
+    level = Level(2, 5, 2)
+
+    assert curriculum_of(rows=100_000).members(level) < curriculum_of(rows=50).members(level) <= 24
+
+
+def test_no_depth_and_no_level_are_refused():
+    with pytest.raises(errors.InvalidArgument, match="hidden_layers"):
+        curriculum_of(hidden_layers=0)
+    with pytest.raises(errors.InvalidArgument, match="levels"):
+        curriculum_of(Settings(levels=()))
