@@ -14,7 +14,7 @@ import numpy as np
 from eqlearn.errors import InvalidFile, UnknownName
 from eqlearn.validation.names import did_you_mean
 
-# A block of rows holds about so many numbers (16 MB); files are never in memory whole.
+# A block of rows holds about this many numbers (16 MB); files are never in memory whole.
 CELLS = 2_000_000
 
 Blocks: TypeAlias = Callable[[Sequence[str]], Iterator[np.ndarray]]

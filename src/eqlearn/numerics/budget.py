@@ -24,7 +24,7 @@ class Deadline:
         return time.time() > self.at
 
     def leaves(self, seconds: float) -> bool:
-        """Whether something that takes so many seconds would be done in time."""
+        """Whether something that takes `seconds` would be done in time."""
         return time.time() + seconds <= self.at
 
 

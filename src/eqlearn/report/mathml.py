@@ -36,7 +36,7 @@ class _Piece(NamedTuple):
 def mathml(equation: Equation, target: str, digits: int = DIGITS) -> str:
     """`target` = the formula, as a `<math>` element; a fitted constant says which one it is.
 
-    Constants show so many significant digits: their full value belongs beside the formula.
+    Constants are rounded to four significant digits: their full value belongs beside the formula.
     """
     tape = lower(equation.expr, [real_symbol(v) for v in equation.variables], exact=True)
     if equation.complexity > LONGEST:
@@ -79,7 +79,7 @@ def _identifier(word: str) -> str:
 
 
 def number_markup(value: float, digits: int = DIGITS) -> str:
-    """A number with so many significant digits, powers of ten written as such; without its sign."""
+    """A number rounded to significant digits, powers of ten written as such; without its sign."""
     mantissa, _, exponent = f"{abs(value):.{digits}g}".partition("e")
     if not exponent:
         return f"<mn>{mantissa}</mn>"

@@ -52,7 +52,7 @@ class Sample:
         return Sample(inputs, targets, parts.astype(np.uint8), ranges)
 
     def check(self, inputs: int, targets: int) -> None:
-        """Refuses arrays that do not fit a run of so many inputs and targets."""
+        """Refuses arrays that do not fit a run with these numbers of inputs and targets."""
         rows = len(self.X)
         shapes = (self.X.shape, self.y.shape, self.part.shape, self.ranges.shape)
         if shapes != ((rows, inputs), (rows, targets), (rows,), (inputs, 3)) or rows > 2 * ROWS:

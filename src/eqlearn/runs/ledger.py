@@ -66,7 +66,7 @@ def _plain(value: Any) -> Any:
 
 
 def followed(path: Path, start: Beginning, every: float = 20.0) -> Iterator[Record]:
-    """Trains to the end and gives its records; at a record, every so many seconds, its state is written.
+    """Trains to the end and gives its records; at a record, its state is written every few seconds.
 
     ```python
     for record in followed(folder / "training.safetensors", lambda state: train(..., resume=state)):

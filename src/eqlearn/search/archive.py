@@ -97,7 +97,7 @@ class Archive:
 
     @property
     def parents(self) -> Sequence[Fit]:
-        """The best networks of the best one's depth and way of joining."""
+        """The best networks of the best one's depth and skip connections."""
         ranked = sorted((f for f in self.fits if f.weights), key=self._score)
         return [f for f in ranked if f.kind == ranked[0].kind][: self.settings.parents] if ranked else ()
 
@@ -121,7 +121,7 @@ class Archive:
         front = pareto_front(self.candidates)
         if self.best.exact:
             return front
-        # What foretells best may be longer than something that fits better.
+        # What predicts best may be longer than something that fits better.
         fitted = self._on_all_rows(united(front, best_predictions(self.candidates)), deadline)
         return united(pareto_front(fitted), [best_description(fitted)])
 

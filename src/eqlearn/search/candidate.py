@@ -118,7 +118,7 @@ def best_description(front: Sequence[Candidate]) -> Candidate:
 
 
 def best_predictions(front: Sequence[Candidate]) -> list[Candidate]:
-    """Those that foretell rows left out not decisively worse than the best, where that was measured."""
+    """Those that predict rows left out not decisively worse than the best, where that was measured."""
     measured = [c for c in front if not math.isnan(c.prediction_length)]
     least = min((c.prediction_length for c in measured), default=math.inf)
     return [c for c in measured if c.prediction_length <= least + DECISIVE]

@@ -166,7 +166,7 @@ def screen(
     step = max(1, len(X) // settings.rows)
     z, targets = _standard(X[::step]), _standard(y[::step])
     gains = np.max([_twice(z, target, settings.bins) for target in targets.T], axis=0)
-    # The largest gain of so many columns and pairs by pure chance is seldom above this.
+    # The largest gain of all columns and pairs by pure chance is seldom above this.
     chance = 1.5 * math.log(columns**2)
     count = min(max(settings.min_columns, int((gains > chance).sum())), most)
     return tuple(sorted(int(i) for i in np.argsort(-gains, kind="stable")[:count]))

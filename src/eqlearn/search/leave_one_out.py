@@ -1,4 +1,4 @@
-"""How well a formula foretells each row from all the others, and how many formulas there are like it."""
+"""Leave-one-out prediction (Allen's PRESS), and how many formulas there are like one."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def leave_one_out(
         return residual
     vectors, singular, _ = np.linalg.svd(slopes / np.where(scale > 0, scale, 1.0), full_matrices=False)
     leverage = (vectors[:, singular > FREE * singular[0]] ** 2).sum(axis=1)
-    foretold: np.ndarray = residual / np.maximum(1 - leverage, 1 / MAX_LEVERAGE_FACTOR)
-    return foretold
+    predicted: np.ndarray = residual / np.maximum(1 - leverage, 1 / MAX_LEVERAGE_FACTOR)
+    return predicted
 
 
 def structure_cost(expr: sp.Expr, columns: int) -> float:

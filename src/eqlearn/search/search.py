@@ -1,4 +1,4 @@
-"""The search itself: rounds of small networks, simplest first, until an exact fit or the budget's end."""
+"""The search itself: strategies and small networks, simplest first, until an exact fit or the budget's end."""
 
 from __future__ import annotations
 

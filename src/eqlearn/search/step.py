@@ -77,7 +77,7 @@ def take_step(task: Step, problem: Problem, stop: Callable[[], bool] = never) ->
         fits += found
         failures.update(reasons)
     rows = problem.samples.rows
-    # What a dictionary can come close to, it does; only what is at rounding is meant.
+    # A library comes close to anything smooth; only what is at rounding is meant.
     exact = [fit for fit in fits if fit.exact(rows) and (not task.exact or fit.loss < EXACT_SHARE)]
     # Beside an exact fit the others need no further work.
     worth = [_trimmed(fit, problem.samples, stop) for fit in exact] or fits
@@ -138,7 +138,7 @@ def _trimmed(fit: Fit, samples: Samples, stop: Callable[[], bool]) -> Fit:
 def _batches(
     starts: Iterator[tuple[TargetTransform | None, Start]],
 ) -> list[list[tuple[TargetTransform | None, Start]]]:
-    """Starts that can be solved together: of one depth and way of joining."""
+    """Starts that can be solved together: of one depth and skip connections."""
     groups: dict[tuple[int, bool], list[tuple[TargetTransform | None, Start]]] = {}
     for transform, start in starts:
         kind = len(start.structure.layers), start.structure.skip
@@ -225,7 +225,7 @@ def _to_target(
 
 
 def _by_kind(fits: list[Fit]) -> list[list[Fit]]:
-    """Fits that can be solved together: of one depth and way of joining."""
+    """Fits that can be solved together: of one depth and skip connections."""
     groups: dict[tuple[int, bool], list[Fit]] = {}
     for fit in fits:
         groups.setdefault(fit.kind, []).append(fit)

@@ -39,7 +39,7 @@ DECAYS: dict[Decay, Callable[[float], float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """One stretch of training: so many steps at a learning rate, with a weight λ of the penalty.
+    """One phase of training: a number of steps at a learning rate, with a weight λ of the penalty.
 
     `warm_up` steps raise the rate from zero, then `decay` lowers it. `ramp` moves λ inside the phase, over
     `ramp_steps` (this phase's own unless given) of which `ramp_start` lie before it, for a ramp that spans

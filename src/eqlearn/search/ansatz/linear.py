@@ -70,7 +70,7 @@ def _twice_transformed(problem: Problem, stop: Callable[[], bool]) -> Iterator[A
 
 
 def allowed_banks(problem: Problem, above: int) -> list[list[int]]:
-    """The banks that the depth allows below so many layers, each once."""
+    """The banks that the depth allows below the layers `above`, each once."""
     features, depth = problem.features, problem.hidden_layers - above
     banks = [features.bank(name) for name in BANKS if features.layers(name) <= depth]
     banks += [features.polynomials(2**depth)] if depth >= 0 else []

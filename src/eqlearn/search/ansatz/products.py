@@ -1,4 +1,4 @@
-"""Products of powers and of few functions out of a dictionary: sums, once logarithms are taken."""
+"""Products of powers and of few functions out of the library: sums, once logarithms are taken."""
 
 from __future__ import annotations
 

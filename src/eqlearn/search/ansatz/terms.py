@@ -132,7 +132,7 @@ def matched_sums(
     terms: int,
     stop: Callable[[], bool],
 ) -> Iterator[Matched]:
-    """Sums of a bank and of up to so many atoms that come nearest to the target."""
+    """Sums of a bank and of up to `terms` atoms that come nearest to the target."""
     x, (target, _) = problem.samples.x, problem.seen(transform)
     rows = len(target)
     base = torch.cat([torch.ones(1, rows, dtype=x.dtype), x[bank]])
@@ -189,7 +189,7 @@ def _atoms(problem: Problem) -> Iterator[Atom]:
     library = problem.settings.library
     powers = monomials_of(features, x, exponential, library)
     powers += monomials_of(features, x, exponential, library, power=0.5, widest=2)
-    if len(columns) > 2:  # of two, the dictionary of sums holds the others
+    if len(columns) > 2:  # of two, the library of sums holds the others
         powers = [*columns, *quadratics, *powers]
     mixed = [q for q in quadratics if len(involved(q.term, features)) == 2]
     carriers = [(p.as_atom(), involved(p.term, features)) for p in powers]

@@ -183,7 +183,7 @@ class Fit:
 
     @property
     def kind(self) -> tuple[int, bool]:
-        """Depth and way of joining: fits of one kind can be solved together."""
+        """Depth and skip connections: fits of one kind can be solved together."""
         return self.population.depth, self.population.skip
 
     def network(self) -> EQL:
