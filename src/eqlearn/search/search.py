@@ -1,4 +1,4 @@
-"""The search itself: strategies and small networks, simplest first, until an exact fit or the budget's end."""
+"""The search itself: strategies and small networks, the simplest first, until a law or the budget ends it."""
 
 from __future__ import annotations
 
