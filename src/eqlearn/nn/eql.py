@@ -65,7 +65,7 @@ def argument_rows(units: Sequence[Primitive]) -> tuple[tuple[int, ...], ...]:
 
 
 def layer_widths(in_features: int, units: Sequence[int], skip: bool, bias: bool) -> list[int]:
-    """How many inputs each linear map has, first layer to read-out, by the number of `units` of each layer."""
+    """How many inputs each linear map has, first layer to read-out, by the `units` of each layer."""
     extra = (in_features if skip else 0) + int(bias)
     return [in_features + int(bias), *(count + extra for count in units)]
 
