@@ -20,8 +20,7 @@ from page import draw, write_page
 from problems import problems
 from trial import GRACE, System, Trial, measured
 
-from eqlearn.io.checksummed import atomic_write
-from eqlearn.runs.ledger import Ledger
+from eqlearn import Ledger, atomic_write
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -130,7 +130,7 @@ def build(pairs: Pairs, settings: DynamicsSettings, latents: int, seed: int) -> 
     return DynamicsSystem(encoder, cell)
 
 
-def find_dynamics(
+def train_dynamics(
     pairs: Pairs,
     settings: DynamicsSettings,
     *,
@@ -144,7 +144,7 @@ def find_dynamics(
     """Trains encoder and equations through the rollout, then (if `finished`) makes the equations exact.
 
     Only the propagated series are compared with the truth. `follow` runs a training, and may keep its state
-    in a file; see `report.checkpoint.followed`. Members that diverge are counted in `failures`.
+    in a file; see `followed`. Members that diverge are counted in `failures`.
 
     **Raises:** `Diverged` when no member is left.
     """

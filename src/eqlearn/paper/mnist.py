@@ -12,23 +12,46 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from eqlearn.errors import InvalidArgument, UnknownName
-from eqlearn.io.digits import Digits, LabelledImages
-from eqlearn.latent.arithmetic import ImageArithmetic, Operation, PairLoss, random_pairs
-from eqlearn.latent.heads import Head, eliminated_heads, free_constant_, hold_straight_, simplest_head
-from eqlearn.latent.images import Augmentation, ImageEncoder, encode, take_statistics_
-from eqlearn.nn.eql import EQL, INITS, Init
-from eqlearn.nn.penalties import L0, Penalty, SmoothHalf
-from eqlearn.nn.primitives import PAPER, RELEASED
-from eqlearn.nn.sparse import settle_
+from eqlearn import (
+    EQL,
+    INITS,
+    L0,
+    Augmentation,
+    Digits,
+    GatedL0,
+    Head,
+    ImageArithmetic,
+    ImageEncoder,
+    Init,
+    InvalidArgument,
+    LabelledImages,
+    Operation,
+    PairLoss,
+    Penalty,
+    Phase,
+    Record,
+    RMSPropTF1,
+    Schedule,
+    SmoothHalf,
+    Training,
+    TrainingState,
+    UnknownName,
+    eliminate,
+    eliminated_heads,
+    encode,
+    followed,
+    free_constant_,
+    hold_straight_,
+    polish,
+    random_pairs,
+    seeded,
+    settle_,
+    simplest_head,
+    take_statistics_,
+    train,
+)
 from eqlearn.paper.baselines import relu_network
-from eqlearn.runs.ledger import followed
-from eqlearn.search.networks.refine import eliminate, polish
-from eqlearn.training.loop import Record, Training, train
-from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
-from eqlearn.training.presets import GatedL0
-from eqlearn.training.schedule import Phase, Schedule
-from eqlearn.training.state import TrainingState, seeded
+from eqlearn.paper.benchmark import PAPER, RELEASED
 
 # The paper's functions, each with a slope near one at zero: sin(g) in place of sin(2πg), the logistic
 # function in place of sigmoid(20g). What they can express is the same, but a penalty on weights no longer
@@ -61,7 +84,7 @@ class Recipe:
     disjoint: bool = False
     augmentation: Augmentation | None = None
     huber: float | None = None
-    optimiser: OptimiserFactory = RMSPropTF1
+    optimiser: Callable[..., torch.optim.Optimizer] = RMSPropTF1
     heads: int | None = None
     observed: int = 1_000
     sparsify: Schedule = ()

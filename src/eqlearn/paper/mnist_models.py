@@ -7,11 +7,7 @@ from pathlib import Path
 
 from torch import nn
 
-from eqlearn.errors import InvalidFile
-from eqlearn.io.checksummed import read_checksummed, write_tensors
-from eqlearn.io.storage import load, save
-from eqlearn.latent.arithmetic import ImageArithmetic
-from eqlearn.nn.eql import EQL
+from eqlearn import EQL, ImageArithmetic, InvalidFile, load, read_checksummed, save, write_tensors
 from eqlearn.paper.mnist import Condition, build
 
 FORMAT = "eqlearn-image-arithmetic"

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn import Equation, Settings, discover, judge
-from eqlearn.errors import UnknownName
+from eqlearn import Equation, Settings, UnknownName, discover, judge
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eqlearn import PRESETS, Phase, train_population
-from eqlearn.errors import counted
 from eqlearn.paper.benchmark import TARGETS
+from eqlearn.paper.style import counted, table
 
 STEPS = 20_000
 # Seconds of one trial on a GTX 1080 Ti, by hidden layers, as the paper gives them.
@@ -17,7 +17,7 @@ PAPER_SECONDS = {2: 37.0, 3: 51.0}
 
 @dataclass(frozen=True)
 class Timing:
-    """So many trials trained as one tensor program."""
+    """Several trials trained as one tensor program."""
 
     hidden_layers: int
     trials: int
@@ -45,14 +45,15 @@ TIMINGS = tuple(Timing(layers, trials) for layers in PAPER_SECONDS for trials in
 
 def timing_table(ledger: Mapping[str, Any]) -> str:
     """Seconds for 20,000 steps beside the paper's."""
-    lines = [
-        "| hidden layers | trials together | seconds | per trial | paper, one trial on a GTX 1080 Ti |",
-        "|---|---|---|---|---|",
-    ]
+    rows = []
     for trial in ledger["trials"].values():
-        scaled = trial["seconds"] * STEPS / trial["steps"]
-        lines.append(
-            f"| {trial['hidden_layers']} | {trial['together']} | {scaled:.1f} "
-            f"| {scaled / trial['together']:.1f} | {PAPER_SECONDS[trial['hidden_layers']]:.0f} |"
+        layers, together, scaled = (
+            trial["hidden_layers"],
+            trial["together"],
+            trial["seconds"] * STEPS / trial["steps"],
         )
-    return "\n".join(lines)
+        rows.append(
+            (layers, together, f"{scaled:.1f}", f"{scaled / together:.1f}", f"{PAPER_SECONDS[layers]:.0f}")
+        )
+    heads = ("hidden layers", "trials together", "seconds", "per trial", "paper, one trial on a GTX 1080 Ti")
+    return table(heads, rows)

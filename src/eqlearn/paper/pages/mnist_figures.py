@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eqlearn.latent.arithmetic import LATENTS
-from eqlearn.paper.mnist_measures import FIVE, Evaluation
+from eqlearn import Equation
+from eqlearn.paper.mnist_measures import FIVE, LATENTS, Evaluation
 from eqlearn.paper.pages.mnist import NETWORKS
-from eqlearn.report.figures import CHOSEN, DATA, FAINT, GREY, INK
-from eqlearn.symbolic.equation import Equation
+from eqlearn.paper.style import CHOSEN, DATA, FAINT, GREY, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
