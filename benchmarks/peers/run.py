@@ -20,7 +20,8 @@ from page import draw, write_page
 from problems import problems
 from trial import GRACE, System, Trial, measured
 
-from eqlearn import Ledger, atomic_write
+from eqlearn import atomic_write
+from eqlearn.paper.ledger import Ledger
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -52,7 +52,8 @@ _HOMES = {
     "eqlearn.io.checksummed": ("atomic_write", "read_checksummed", "write_tensors"),
     "eqlearn.io.datasets": ("DATASETS", "DataSet", "load_dataset"),
     "eqlearn.io.digits": ("Digits", "LabelledImages", "load_digits"),
-    "eqlearn.runs.ledger": ("Ledger", "followed", "read_ledger"),
+    "eqlearn.report.record": ("environment",),
+    "eqlearn.runs.checkpoint": ("followed",),
     # Errors
     "eqlearn.errors": (
         "Diverged",
@@ -141,9 +142,8 @@ if TYPE_CHECKING:
     from eqlearn.nn.sparse import prune_ as prune_
     from eqlearn.nn.sparse import settle_ as settle_
     from eqlearn.nn.sparse import weights_left as weights_left
-    from eqlearn.runs.ledger import Ledger as Ledger
-    from eqlearn.runs.ledger import followed as followed
-    from eqlearn.runs.ledger import read_ledger as read_ledger
+    from eqlearn.report.record import environment as environment
+    from eqlearn.runs.checkpoint import followed as followed
     from eqlearn.search.candidate import Candidate as Candidate
     from eqlearn.search.networks.refine import Polished as Polished
     from eqlearn.search.networks.refine import eliminate as eliminate

@@ -49,8 +49,8 @@ def benchmark(
     out: ResultsOption = Path("runs/benchmark"),
 ) -> None:
     """The paper's ten functions, and three more. Every seed has its own data and counts."""
-    from eqlearn import Ledger
     from eqlearn.paper.benchmark import TARGETS, Condition, trials
+    from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.rates import benchmark_table, draw_rates
 
     if sine is not Sine.two_pi and preset.value in ("paper", "released"):
@@ -79,7 +79,7 @@ def suite(
     out: ResultsOption = Path("runs/suites"),
 ) -> None:
     """Formulas of the literature. Default settings, and a budget in seconds."""
-    from eqlearn import Ledger
+    from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.rates import suite_table
     from eqlearn.paper.suites import find_suite, trials
 

@@ -53,9 +53,9 @@ def oscillator(
 
 
 def _reproduce(name: str, preset: str, penalty: str, seeds: int, twins: bool, short: bool, out: Path) -> None:
-    from eqlearn import Ledger
     from eqlearn.paper.dynamics_presets import find_preset, quick
     from eqlearn.paper.dynamics_trials import equation_trial, euler, exact_series, twin_trial
+    from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.pages.dynamics import draw_dynamics, dynamics_table
 
     chosen = find_preset(name, preset, penalty)

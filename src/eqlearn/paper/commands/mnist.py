@@ -23,7 +23,8 @@ from eqlearn.paper.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from eqlearn import Digits, Ledger, Record
+    from eqlearn import Digits, Record
+    from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.mnist import Condition
 
 
@@ -62,7 +63,8 @@ def mnist(
     out: ResultsOption = Path("runs/mnist"),
 ) -> None:
     """Arithmetic with images of digits. One encoder, one equation; the only label is the result."""
-    from eqlearn import Ledger, load_digits
+    from eqlearn import load_digits
+    from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.mnist import Condition, forget
 
     condition = Condition(
@@ -130,7 +132,7 @@ def _conclude(condition: Condition, ledger: Ledger) -> None:
     """The page and the figures of all trials; with a bound, both networks together once both are there."""
     from dataclasses import replace
 
-    from eqlearn import read_ledger
+    from eqlearn.paper.ledger import read_ledger
     from eqlearn.paper.pages.mnist import condition_page, finished
     from eqlearn.paper.pages.mnist_figures import draw_generalisation, draw_maps
 

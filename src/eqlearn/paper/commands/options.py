@@ -15,7 +15,7 @@ from eqlearn.paper.style import counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from eqlearn import Ledger
+    from eqlearn.paper.ledger import Ledger
 
 
 class PresetName(StrEnum):

@@ -15,7 +15,7 @@ def timing(
     out: ResultsOption = Path("runs/timing"),
 ) -> None:
     """Seconds for 20,000 steps of the paper's network. One trial alone, and twenty together."""
-    from eqlearn import Ledger
+    from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.timing import STEPS, TIMINGS, timing_table
 
     ledger = Ledger(

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eqlearn import read_ledger
 from eqlearn.paper.benchmark import TARGETS
 from eqlearn.paper.dynamics_presets import find_preset
+from eqlearn.paper.ledger import read_ledger
 from eqlearn.paper.pages.dynamics import dynamics_table
 from eqlearn.paper.pages.headlines import PENALTIES, Ledgers, headlines
 from eqlearn.paper.pages.mnist import condition_page, finished
