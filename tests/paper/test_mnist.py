@@ -16,7 +16,7 @@ from eqlearn.io.digits import load_digits
 from eqlearn.latent.arithmetic import ImageArithmetic, Operation
 from eqlearn.latent.gauge import Gauge
 from eqlearn.nn.eql import EQL
-from eqlearn.paper.mnist import RECIPES, Condition, build, forget, trained
+from eqlearn.paper.mnist import build, forget, load_system, save_system, trained
 from eqlearn.paper.mnist_measures import (
     LABELS,
     LATENTS,
@@ -27,7 +27,7 @@ from eqlearn.paper.mnist_measures import (
     measures,
     monomials,
 )
-from eqlearn.paper.mnist_models import load_system, save_system
+from eqlearn.paper.mnist_recipes import RECIPES, Condition
 from eqlearn.symbolic.equation import Equation
 
 

@@ -145,9 +145,9 @@ def train_dynamics(
 
     This is gradient training, as in the paper, for an encoder that reads the hidden parameter off new series;
     `discover_hidden` searches for the law and fits the parameter of each series without an encoder, and
-    `discover_dynamics` is for series that all obey one law. Only the propagated series are compared with the
-    truth. `follow` runs a training, and may keep its state in a file; see `followed`. Members that diverge are
-    counted in `failures`.
+    `discover_dynamics` is for series that all obey one law. Only the propagated series are compared with
+    the truth. `follow` runs a training, and may keep its state in a file; see `followed`. Members that
+    diverge are counted in `failures`.
 
     **Raises:** `Diverged` when no member is left.
     """

@@ -25,7 +25,7 @@ from eqlearn.paper.commands.options import (
 if TYPE_CHECKING:
     from eqlearn import Digits, Record
     from eqlearn.paper.ledger import Ledger
-    from eqlearn.paper.mnist import Condition
+    from eqlearn.paper.mnist_recipes import Condition
 
 
 class DigitSet(StrEnum):
@@ -65,7 +65,8 @@ def mnist(
     """Arithmetic with images of digits. One encoder, one equation; the only label is the result."""
     from eqlearn import load_digits
     from eqlearn.paper.ledger import Ledger
-    from eqlearn.paper.mnist import Condition, forget
+    from eqlearn.paper.mnist import forget
+    from eqlearn.paper.mnist_recipes import Condition
 
     condition = Condition(
         recipe=f"{preset.value}-{penalty.value}", dataset="digits" if quick else dataset.value,
@@ -85,9 +86,8 @@ def mnist(
 
 def _trial(condition: Condition, digits: Digits, seed: int, folder: Path) -> dict[str, Any]:
     from eqlearn import EqlearnError, settle_, simplest_head
-    from eqlearn.paper.mnist import forget, trained
+    from eqlearn.paper.mnist import forget, save_system, trained
     from eqlearn.paper.mnist_measures import BOUND, measures
-    from eqlearn.paper.mnist_models import save_system
     from eqlearn.paper.pages.mnist_figures import draw_trial
 
     recipe = condition.full_recipe()
