@@ -47,26 +47,17 @@ def summary(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> str:
     """One condition of the benchmark as a Markdown table, the paper's rate beside ours."""
+    heads = ["function", "paper", "exact", "symbolic", "95 % interval", "paper's count", "restarts"]
+    heads += ["exact per restart", "found by", "seconds", "error on [-2, 2]"]
     rows = []
     for name, group in by_field(ledger, "function").items():
         s = summary(group)
-        (low, high), started = s["interval"], s["trials"]
-        rows.append(
-            {
-                "function": f"`{name}`",
-                "paper": _shown(paper.get(name), "g"),
-                "exact": f"{s['exact']}/{started}",
-                "symbolic": f"**{s['symbolic']}/{started}**",
-                "95 % interval": f"{low:.2f} to {high:.2f}",
-                "paper's count": f"{s['paper']}/{started}",
-                "restarts": f"{s['restarts']:.0f}",
-                "exact per restart": f"{s['per_restart']:.2f}",
-                "found by": _told(s["ways"]),
-                "seconds": f"{s['seconds']:.2f}",
-                "error on [-2, 2]": _shown(s["extrapolation_error"], ".1e"),
-            }
-        )
-    return table(list(rows[0]), [list(row.values()) for row in rows])
+        exact, symbolic, counted = (f"{s[tier]}/{s['trials']}" for tier in ("exact", "symbolic", "paper"))
+        row = [f"`{name}`", _shown(paper.get(name), "g"), exact, f"**{symbolic}**"]
+        row += ["{:.2f} to {:.2f}".format(*s["interval"]), counted, f"{s['restarts']:.0f}"]
+        row += [f"{s['per_restart']:.2f}", _told(s["ways"]), f"{s['seconds']:.2f}"]
+        rows.append([*row, _shown(s["extrapolation_error"], ".1e")])
+    return table(heads, rows)
 
 
 def rate(trials: Sequence[Mapping[str, Any]], tier: str = "symbolic") -> str:

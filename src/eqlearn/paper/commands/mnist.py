@@ -68,10 +68,10 @@ def mnist(
     from eqlearn.paper.mnist import forget
     from eqlearn.paper.mnist_recipes import Condition
 
+    recipe, images = f"{preset.value}-{penalty.value}", "digits" if quick else dataset.value
     condition = Condition(
-        recipe=f"{preset.value}-{penalty.value}", dataset="digits" if quick else dataset.value,
-        formula=operation, below=below, network=network.value,
-    )  # fmt: skip
+        recipe=recipe, dataset=images, formula=operation, below=below, network=network.value
+    )
     condition.check()  # what can't be used is told before anything is loaded
     ledger = Ledger(out / f"{condition.name}.json", asdict(condition))
     digits = load_digits(condition.dataset, data_dir)
