@@ -207,6 +207,13 @@ def test_every_public_name_is_there(name):
     assert getattr(eqlearn, name) is not None
 
 
+def test_type_checkers_see_the_public_names_where_they_live():
+    imports = [n for n in ast.walk(TREES["__init__"]) if isinstance(n, ast.ImportFrom)]
+    seen = {a.asname: n.module for n in imports for a in n.names if a.asname == a.name}
+
+    assert seen == eqlearn._HOME_OF
+
+
 def test_a_former_name_still_works_and_tells_the_new_one():
     with pytest.warns(DeprecationWarning, match="`train_dynamics`"):
         former = eqlearn.find_dynamics
