@@ -18,8 +18,7 @@ from time import process_time
 
 import numpy as np
 
-from eqlearn.estimator import EQLRegressor
-from eqlearn.io.datasets import load
+from eqlearn import EQLRegressor, load_dataset
 
 
 def fit_noise(rows: int, columns: int, restarts: int) -> None:
@@ -33,7 +32,7 @@ def fit_noise(rows: int, columns: int, restarts: int) -> None:
 
 
 def fit_shipped() -> None:
-    data = load("kepler")
+    data = load_dataset("kepler")
     start = process_time()
     model = EQLRegressor().fit(data.X, data.y)
     report(process_time() - start, equation=f"{data.target} = {model.equation_}")

@@ -12,7 +12,7 @@ from time import perf_counter
 
 import torch
 
-from eqlearn.training.presets import PRESETS, Preset, train_population
+from eqlearn import PRESETS, Preset, train_population
 
 ROWS = 256  # as in the released code
 

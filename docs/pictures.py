@@ -12,11 +12,10 @@ import numpy as np
 import torch
 from matplotlib.figure import Figure
 
-from eqlearn import EQL, EQLRegressor, Phase, eliminate, train
+from eqlearn import EQL, Candidate, EQLRegressor, Phase, eliminate, train
 from eqlearn.paper.benchmark import TARGETS
 from eqlearn.paper.regulariser import draw_regulariser
 from eqlearn.report.figures import DATA, GREY, INK, Picture, draw
-from eqlearn.search.candidate import Candidate
 
 ROOT = Path(__file__).parent.parent
 PAPER_RATES = {target.name: target.paper for target in TARGETS if target.paper is not None}

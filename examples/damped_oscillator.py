@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.linalg import expm
 
-from eqlearn.dynamics.discover import FoundMotion, discover_dynamics
+from eqlearn import FoundMotion, discover_dynamics
 
 DT = 0.05
 # Rates of change are these matrices times the states. A known periodic force is two more states: it and what

@@ -9,10 +9,18 @@ import matplotlib.pyplot as plt
 import torch
 from torch import nn
 
-from eqlearn import EQL, Equation, Phase, train
-from eqlearn.io.digits import load_digits
-from eqlearn.latent.arithmetic import ImageArithmetic, Operation, PairLoss
-from eqlearn.latent.images import encode, take_statistics_
+from eqlearn import (
+    EQL,
+    Equation,
+    ImageArithmetic,
+    Operation,
+    PairLoss,
+    Phase,
+    encode,
+    load_digits,
+    take_statistics_,
+    train,
+)
 
 
 def main(quick: bool = False) -> None:

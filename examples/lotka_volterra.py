@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.integrate import solve_ivp
 
-from eqlearn.dynamics.discover import FoundMotion, discover_dynamics
+from eqlearn import FoundMotion, discover_dynamics
 
 DT = 0.05
 

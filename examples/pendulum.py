@@ -10,8 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from scipy.integrate import solve_ivp
 
-from eqlearn.dynamics.discover import FoundMotion
-from eqlearn.dynamics.hidden import discover_hidden
+from eqlearn import FoundMotion, discover_hidden
 
 DT, G = 0.02, 9.81
 

@@ -7,12 +7,11 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from eqlearn import EQLRegressor
-from eqlearn.io.datasets import load
+from eqlearn import EQLRegressor, load_dataset
 
 
 def main() -> None:
-    planets = load("kepler")  # a data frame and a series, as pandas would read them from a file
+    planets = load_dataset("kepler")  # a data frame and a series, as pandas would read them from a file
     model = EQLRegressor(restarts=20).fit(planets.X, planets.y)
     law = model.equation_
     print(f"T = {law}, typical error {model.noise_:.2g} years")

@@ -126,6 +126,39 @@ def test_the_page_lists_every_module_of_a_room_in_reading_order(name):
         assert not later & imported(modules[module]), module
 
 
+def outside_the_paper(module: str) -> set[str]:
+    """What a module of the paper imports from the rest of the package, but for public names."""
+    names = set()
+    for node in ast.walk(TREES[module]):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names if room(alias.name) == "eqlearn"}
+        elif isinstance(node, ast.ImportFrom) and (node.level > 0 or room(node.module or "") == "eqlearn"):
+            public = eqlearn.__all__ if node.module == "eqlearn" and node.level == 0 else ()
+            names |= {f"{node.module}.{alias.name}" for alias in node.names if alias.name not in public}
+    return {name for name in names if not name.startswith("eqlearn.paper.")}
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if room(name) == "paper"])
+def test_the_paper_uses_public_names_only(module):
+    assert not outside_the_paper(module)
+
+
+def test_nothing_but_its_command_imports_the_paper():
+    users = {m for m in MODULES if room(m) != "paper" and any(room(name) == "paper" for name in imported(m))}
+
+    assert users == {"cli.reproduce"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from eqlearn.nn.eql import EQL", "import eqlearn.nn", "from eqlearn import nn", "from ..nn import eql"],
+)
+def test_an_inner_name_in_the_paper_would_be_seen(line, monkeypatch):
+    monkeypatch.setitem(TREES, "paper.made_up", ast.parse(line))
+
+    assert outside_the_paper("paper.made_up")
+
+
 @every_module
 def test_no_module_imports_everything(module):
     stars = [n for n in ast.walk(TREES[module]) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
@@ -173,6 +206,21 @@ def test_importing_the_package_is_light():
 @pytest.mark.parametrize("name", eqlearn.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(eqlearn, name) is not None
+
+
+def test_type_checkers_see_the_public_names_where_they_live():
+    imports = [n for n in ast.walk(TREES["__init__"]) if isinstance(n, ast.ImportFrom)]
+    seen = {a.asname: n.module for n in imports for a in n.names if a.asname == a.name}
+
+    assert seen == eqlearn._HOME_OF
+
+
+def test_a_former_name_still_works_and_tells_the_new_one():
+    with pytest.warns(DeprecationWarning, match="`train_dynamics`"):
+        former = eqlearn.find_dynamics
+
+    assert former is eqlearn.train_dynamics
+    assert "find_dynamics" not in eqlearn.__all__
 
 
 def test_an_unknown_public_name_is_an_attribute_error():

@@ -1,5 +1,6 @@
 """The manual's code runs, page by page, and says what the pages say; the manual itself can be built."""
 
+import ast
 import contextlib
 import importlib.util
 import io
@@ -105,10 +106,42 @@ def test_every_fence_is_one_that_is_read(page):
     assert {b.language for b in blocks(page)} <= {"python", "sh", "text", "bibtex"}
 
 
-def test_every_public_name_is_in_the_reference():
-    shown = set(re.findall(r"^::: [\w.]+\.(\w+)$", "\n".join(PAGES.values()), flags=re.M))
+def test_the_reference_shows_the_public_names_and_no_others():
+    shown = re.findall(r"^::: ([\w.]+)\.(\w+)$", "\n".join(PAGES.values()), flags=re.M)
 
-    assert set(eqlearn.__all__) - {"__version__"} <= shown
+    assert sorted(shown) == sorted((home, name) for name, home in eqlearn._HOME_OF.items())
+
+
+def inner_imports(code: str) -> list[str]:
+    """Modules of the package that code imports from, where `eqlearn` itself should be enough."""
+    nodes = list(ast.walk(ast.parse(code)))
+    names = [a.name for n in nodes if isinstance(n, ast.Import) for a in n.names]
+    names += [n.module or "" for n in nodes if isinstance(n, ast.ImportFrom)]
+    return [name for name in names if name.startswith("eqlearn.")]
+
+
+def written_for_users() -> dict[str, str]:
+    """The code of every example, of the README, and of every page of the manual."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.py")}
+    pages = {**PAGES, "README.md": (ROOT / "README.md").read_text(encoding="utf-8")}
+    for name, text in pages.items():
+        python = [m["code"] for m in BLOCK.finditer(text) if m["language"] == "python"]
+        texts |= {f"{name}, block {number}": code for number, code in enumerate(python)}
+    return texts
+
+
+USERS_CODE = written_for_users()
+
+
+@pytest.mark.parametrize("place", sorted(USERS_CODE))
+def test_users_import_from_the_package_itself(place):
+    assert inner_imports(USERS_CODE[place]) == []
+
+
+def test_an_import_from_a_module_would_be_seen():
+    assert inner_imports("def f():\n    from eqlearn.nn.eql import EQL") == ["eqlearn.nn.eql"]
+    assert inner_imports("import eqlearn.nn as nn") == ["eqlearn.nn"]
+    assert inner_imports("import eqlearn\nfrom eqlearn import EQL") == []
 
 
 def test_every_function_is_in_the_list_of_functions():

@@ -14,7 +14,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, cross_val_score
 
 from eqlearn.estimator import EQLRegressor
-from eqlearn.io.datasets import load
+from eqlearn.io.datasets import load_dataset
 from eqlearn.search.settings import Settings
 
 
@@ -107,7 +107,7 @@ def test_without_an_exact_law_the_equation_is_as_good_as_ridge_regression(name):
     if name == "diabetes":
         X, y = load_diabetes(return_X_y=True, as_frame=True)
     else:
-        X, y = load(name).X, load(name).y
+        X, y = load_dataset(name).X, load_dataset(name).y
 
     assert cross_validated(EQLRegressor(), X, y) >= cross_validated(RIDGE, X, y)
 
@@ -118,7 +118,7 @@ def test_without_an_exact_law_the_equation_is_readable_and_not_called_exact(name
     if name == "diabetes":
         X, y = load_diabetes(return_X_y=True, as_frame=True)
     else:
-        X, y = load(name).X, load(name).y
+        X, y = load_dataset(name).X, load_dataset(name).y
 
     model = EQLRegressor().fit(X, y)
 
@@ -131,7 +131,7 @@ def test_without_an_exact_law_the_equation_is_readable_and_not_called_exact(name
 
 @pytest.mark.slow
 def test_keplers_third_law_is_found_in_the_planets():
-    data = load("kepler")
+    data = load_dataset("kepler")
 
     model = EQLRegressor().fit(data.X, data.y)
 
@@ -140,7 +140,7 @@ def test_keplers_third_law_is_found_in_the_planets():
 
 @pytest.mark.slow
 def test_balmers_formula_is_found_in_the_lines_of_hydrogen():
-    data = load("balmer")
+    data = load_dataset("balmer")
 
     model = EQLRegressor().fit(data.X, data.y)
 

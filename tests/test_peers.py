@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from eqlearn import Equation, judge
+from eqlearn.paper.ledger import Ledger
 from eqlearn.paper.suites import Problem
-from eqlearn.runs.ledger import Ledger
 
 PEERS = Path(__file__).parent.parent / "benchmarks" / "peers"
 sys.path.append(str(PEERS))

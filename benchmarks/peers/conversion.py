@@ -7,8 +7,7 @@ import ast
 import numpy as np
 import sympy as sp
 
-from eqlearn import Equation
-from eqlearn.errors import InvalidExpression
+from eqlearn import Equation, InvalidExpression
 
 # The judge lets constants move by this much; terms that matter less than it are as good as absent.
 DUST = 1e-3

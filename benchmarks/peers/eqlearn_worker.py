@@ -7,8 +7,7 @@ import time
 import numpy as np
 from protocol import Desk, Task, serve
 
-from eqlearn import discover
-from eqlearn.search.search import Progress
+from eqlearn import Progress, discover
 
 
 def solve(task: Task, desk: Desk) -> str:

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from page import draw, write_page
-from problems import problems
 from trial import GRACE, System, Trial, measured
 
-from eqlearn.io.checksummed import atomic_write
-from eqlearn.runs.ledger import Ledger
+from eqlearn import atomic_write
+from eqlearn.paper.ledger import Ledger
+from problems import problems
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

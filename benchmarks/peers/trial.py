@@ -13,17 +13,15 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from conversion import equation, without_dust
-from problems import outside
 
-from eqlearn import Equation, judge
-from eqlearn.errors import EqlearnError
+from eqlearn import EqlearnError, Equation, judge
 from eqlearn.paper.rates import RIGHT
 from eqlearn.paper.suites import Problem
-from eqlearn.verify.judge import Tier
+from problems import outside
 
 # Answers a little after the budget still count: compiled code can't be stopped at any moment.
 GRACE = 1.1
@@ -173,7 +171,7 @@ def verdict(found: Equation, problem: Problem, X: np.ndarray) -> tuple[str, str]
     except UNREADABLE:  # what is left of it may have no value
         return first.tier, first.reason
     second = judge(clean, problem.truth, problem.ranges, seconds=JUDGE_SECONDS)
-    best = max(first, second, key=lambda v: get_args(Tier).index(v.tier))
+    best = first if first.at_least(second.tier) else second
     return best.tier, best.reason
 
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from eqlearn.errors import UnknownName
-from eqlearn.io.datasets import SETS, load
+from eqlearn.io.datasets import DATASETS, load_dataset
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", DATASETS)
 def test_every_set_is_a_table_of_finite_numbers_with_its_target(name):
-    data = load(name)
+    data = load_dataset(name)
 
     assert data.y.name == data.target
     assert data.target not in data.X.columns
@@ -18,9 +18,9 @@ def test_every_set_is_a_table_of_finite_numbers_with_its_target(name):
     assert np.isfinite(data.y.to_numpy()).all()
 
 
-@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("name", DATASETS)
 def test_every_set_has_a_source_and_a_line_in_the_readme(name):
-    data = load(name)
+    data = load_dataset(name)
     readme = (data.path.parent / "README.md").read_text(encoding="utf-8")
 
     assert data.about.endswith(".")
@@ -29,13 +29,13 @@ def test_every_set_has_a_source_and_a_line_in_the_readme(name):
 
 
 def test_the_readme_lists_no_other_file():
-    files = {path.stem for path in load("kepler").path.parent.glob("*.csv")}
+    files = {path.stem for path in load_dataset("kepler").path.parent.glob("*.csv")}
 
-    assert files == set(SETS)
+    assert files == set(DATASETS)
 
 
 def test_the_planets_are_those_of_the_tables_of_jpl():
-    data = load("kepler")
+    data = load_dataset("kepler")
     axes = [0.38709927, 0.72333566, 1.00000261, 1.52371034, 5.202887, 9.53667594, 19.18916464, 30.06992276]
     periods = [0.2408467, 0.61519726, 1.0000174, 1.8808476, 11.862615, 29.447498, 84.016846, 164.79132]
 
@@ -48,24 +48,24 @@ def test_the_periods_of_the_planets_are_those_of_their_mean_motions():
     motions = [149472.67411175, 58517.81538729, 35999.37244981, 19140.30268499]
     motions += [3034.74612775, 1222.49362201, 428.48202785, 218.45945325]
 
-    np.testing.assert_allclose(load("kepler").y[:8], 36_000 / np.array(motions), rtol=2e-5)
+    np.testing.assert_allclose(load_dataset("kepler").y[:8], 36_000 / np.array(motions), rtol=2e-5)
 
 
 def test_the_planets_obey_keplers_third_law():
-    data = load("kepler")
+    data = load_dataset("kepler")
 
     np.testing.assert_allclose(data.y, data.X["a"] ** 1.5, rtol=2.5e-3)
 
 
 def test_the_lines_of_hydrogen_obey_balmers_formula():
-    data = load("balmer")
+    data = load_dataset("balmer")
     n = data.X["n"]
 
     np.testing.assert_allclose(data.y, 364.6 * n**2 / (n**2 - 4), rtol=1e-5)
 
 
 def test_the_lines_of_hydrogen_are_those_of_the_rydberg_constant_in_air():
-    data = load("balmer")
+    data = load_dataset("balmer")
     n = data.X["n"]
     vacuum = 4e9 / 10_967_758.34 * n**2 / (n**2 - 4)
     waves = (1e3 / vacuum) ** 2  # per micrometre, squared; the index is that of Peck and Reeder (1972)
@@ -77,7 +77,7 @@ def test_the_lines_of_hydrogen_are_those_of_the_rydberg_constant_in_air():
 
 
 def test_the_ultrasound_data_are_those_that_nist_certified():
-    data = load("ultrasound")
+    data = load_dataset("ultrasound")
     x = data.X["distance"]
     certified = np.exp(-1.6657666537e-01 * x) / (5.1653291286e-03 + 1.2150007096e-02 * x)
 
@@ -86,4 +86,4 @@ def test_the_ultrasound_data_are_those_that_nist_certified():
 
 def test_a_name_that_is_not_known_gets_a_suggestion():
     with pytest.raises(UnknownName, match="did you mean 'kepler'"):
-        load("keppler")
+        load_dataset("keppler")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument, InvalidExpression
-from eqlearn.latent.arithmetic import LATENTS, ImageArithmetic, Operation, PairLoss, random_pairs
+from eqlearn.latent.arithmetic import ImageArithmetic, Operation, PairLoss, random_pairs
 from eqlearn.latent.images import ImageEncoder
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.penalties import sparsity
@@ -16,6 +16,7 @@ from eqlearn.training.state import seeded
 
 PHASE = Phase(name="any", steps=1, lr=1e-3)
 IMAGES = torch.randint(256, (60, 8, 8), generator=torch.Generator().manual_seed(1), dtype=torch.uint8)
+LATENTS = ["z_1", "z_2"]
 LABELS_ = torch.arange(60) % 10
 
 

@@ -8,7 +8,7 @@ import torch
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.latent.cells import CellShape, EQLCell
-from eqlearn.latent.find import DynamicsSettings, find_dynamics
+from eqlearn.latent.find import DynamicsSettings, train_dynamics
 from eqlearn.latent.gauge import fit_gauge
 from eqlearn.latent.series import EncoderShape, SeriesEncoder
 from eqlearn.latent.system import DynamicsSystem, Pairs, PropagationLoss
@@ -104,7 +104,7 @@ SHORT = DynamicsSettings(
 def test_a_short_run_finds_a_linear_map_and_its_hidden_parameter():
     settings = replace(SHORT, distil=(Phase(name="distil", steps=60, lr=3e-3, decay="cosine"),))
 
-    found = find_dynamics(KINEMATICS.pairs(3, series=60), settings, seed=3)
+    found = train_dynamics(KINEMATICS.pairs(3, series=60), settings, seed=3)
 
     fresh = KINEMATICS.pairs(77, series=60)
     z = found.latent(fresh.observed.states)[0]
@@ -116,7 +116,7 @@ def test_a_short_run_finds_a_linear_map_and_its_hidden_parameter():
 def test_encoder_and_equations_agree_without_distillation_too():
     pairs = KINEMATICS.pairs(3, series=60)
 
-    found = find_dynamics(pairs, SHORT, seed=3)
+    found = train_dynamics(pairs, SHORT, seed=3)
 
     truth = pairs.propagated.states
     after = found.predict(pairs.observed.states, truth[:, 0], truth.shape[1] - 1)
@@ -129,7 +129,7 @@ def test_what_is_found_predicts_from_the_encoders_latent():
         schedule=(phase(steps=3),),
     )  # fmt: skip
 
-    found = find_dynamics(PAIRS, settings)
+    found = train_dynamics(PAIRS, settings)
     states = found.predict(PAIRS.observed.states, PAIRS.propagated.states[:, 0], 4)
 
     assert states.shape == (16, 5, 2)

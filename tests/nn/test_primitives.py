@@ -14,7 +14,6 @@ from eqlearn.errors import EqlearnError, InvalidArgument, UnknownName, WrongType
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.primitives import (
     PAPER,
-    PAPER_OSCILLATOR,
     PRIMITIVES,
     RELEASED,
     Primitive,
@@ -202,7 +201,7 @@ def test_the_papers_set_is_the_papers():
     assert lookup("sigmoid").symbolic(symbol) == sigmoid
 
 
-@pytest.mark.parametrize("text", [PAPER, PAPER_OSCILLATOR, RELEASED, "id", "id mul id", "sin*2 cos sin"])
+@pytest.mark.parametrize("text", [PAPER, RELEASED, "id", "id mul id", "sin*2 cos sin"])
 def test_the_text_form_of_a_set_reads_back(text):
     assert format_set(parse_set(text)) == text
 

@@ -8,21 +8,22 @@ from functools import partial
 from pathlib import Path
 
 from eqlearn.io.digits import load_digits
-from eqlearn.paper import mnist
+from eqlearn.paper import mnist, mnist_recipes
 
 STEPS = {"learn": 120, "sparsify": 60, "refine": 20, "finish": 20}
-CONDITION = mnist.Condition(recipe="short", dataset="digits")
+CONDITION = mnist_recipes.Condition(recipe="short", dataset="digits")
 
 
 def shortened(recipe):
     """Few equations of few units, few steps; what is kept of the form is decided in the same way."""
-    schedules = {name: mnist._shortened(getattr(recipe, name), steps) for name, steps in STEPS.items()}
+    schedules = {name: mnist_recipes.shortened(getattr(recipe, name), steps) for name, steps in STEPS.items()}
     return replace(recipe, primitives="one id*2 sin1 mul", heads=2, observed=200, **schedules)
 
 
 def add_short(patch):
     """Adds the recipe "short" to those known, with `patch`, a way to set attributes."""
-    patch(mnist, "RECIPES", {**mnist.RECIPES, "short": shortened(mnist.RECIPES["modern-half"])})
+    known = mnist_recipes.RECIPES
+    patch(mnist_recipes, "RECIPES", {**known, "short": shortened(known["modern-half"])})
     patch(mnist, "POLISHED", 2_000)
 
 

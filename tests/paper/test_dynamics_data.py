@@ -2,12 +2,14 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy.integrate import solve_ivp
 
+from eqlearn import CellShape, DynamicsSystem, EQLCell, Record
 from eqlearn.errors import UnknownName
 from eqlearn.paper.dynamics_data import KINEMATICS, OSCILLATOR, RELEASED_OSCILLATOR
 from eqlearn.paper.dynamics_presets import DYNAMICS_PRESETS, find_preset, quick
-from eqlearn.paper.dynamics_trials import compared, euler
+from eqlearn.paper.dynamics_trials import compared, euler, present_equations
 from eqlearn.symbolic.equation import Equation
 
 
@@ -101,3 +103,33 @@ def test_a_quick_preset_is_shorter():
 def test_an_unknown_preset_is_explained():
     with pytest.raises(UnknownName, match="kinematics modern half"):
         find_preset("kinematics", "modern", "l1")
+
+
+@pytest.mark.parametrize(("weights", "count"), [(12, 2), (400, 0)])
+def test_the_equations_of_the_leading_member_are_shown_once_they_are_short(weights, count):
+    shape = CellShape(primitives="id", hidden_layers=1, form="residual", bias=True)
+    cell = EQLCell(2, 1, shape=shape, dt=0.5, members=2, seed=0)
+    record = Record(
+        phase="made up",
+        step=1,
+        total_step=1,
+        loss=torch.tensor([torch.nan, 1.0]),
+        penalty=torch.zeros(2),
+        weights_left=torch.tensor([12, weights]),
+        alive=torch.tensor([False, True]),
+        failures=(),
+        lr=0.1,
+        penalty_weight=0.0,
+        seconds=0.0,
+        model=DynamicsSystem(None, cell),
+    )
+
+    lines = present_equations(record, ["u", "v"])
+
+    assert len(lines) == count
+    y, z = torch.rand(2, 20), torch.rand(1, 20)
+    for line, state, after in zip(lines, ("u'", "v'"), cell.member(1)(y, z), strict=False):
+        name, _, formula = line.partition(" = ")
+        told = Equation.parse(formula, ["u", "v", "z"])(torch.cat([y, z]).mT.numpy())
+        assert name == state
+        np.testing.assert_allclose(told, after.detach(), atol=5e-3)

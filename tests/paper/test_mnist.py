@@ -13,12 +13,21 @@ from short_mnist import CONDITION, add_short
 
 from eqlearn.errors import InvalidArgument, InvalidExpression, InvalidFile, UnknownName
 from eqlearn.io.digits import load_digits
-from eqlearn.latent.arithmetic import LABELS, LATENTS, ImageArithmetic, Operation
+from eqlearn.latent.arithmetic import ImageArithmetic, Operation
 from eqlearn.latent.gauge import Gauge
 from eqlearn.nn.eql import EQL
-from eqlearn.paper.mnist import RECIPES, Condition, build, forget, trained
-from eqlearn.paper.mnist_measures import asymmetry, composed, evaluate, in_digits, measures, monomials
-from eqlearn.paper.mnist_models import load_system, save_system
+from eqlearn.paper.mnist import build, forget, load_system, save_system, trained
+from eqlearn.paper.mnist_measures import (
+    LABELS,
+    LATENTS,
+    asymmetry,
+    composed,
+    evaluate,
+    in_digits,
+    measures,
+    monomials,
+)
+from eqlearn.paper.mnist_recipes import RECIPES, Condition
 from eqlearn.symbolic.equation import Equation
 
 

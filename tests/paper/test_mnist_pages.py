@@ -4,7 +4,9 @@ from dataclasses import asdict
 
 import pytest
 
-from eqlearn.paper.mnist import Condition
+from eqlearn.latent import heads
+from eqlearn.paper.mnist_recipes import Condition
+from eqlearn.paper.pages import mnist
 from eqlearn.paper.pages.mnist import condition_page
 
 FIGURES = {
@@ -82,3 +84,9 @@ def test_a_trial_that_came_to_nothing_is_counted_and_named():
     assert "right form: **1 of 2**" in told
     assert "Came to nothing: seed 1: every equation came to nothing." in told
     assert page(Condition(), {"seed": 1, "failure": "no"}) == "Came to nothing: seed 1: no."
+
+
+def test_the_page_tells_how_the_form_is_really_chosen():
+    assert (mnist.STRAIGHT, mnist.MULTIPLYING) == heads.KINDS
+    assert heads.STRAIGHT == mnist.STRAIGHT
+    assert (heads.SLACK, heads.EQUAL) == (mnist.SLACK, mnist.EQUAL)

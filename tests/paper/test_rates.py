@@ -7,10 +7,11 @@ from scipy.stats import binom
 
 from eqlearn import errors
 from eqlearn.paper.benchmark import TARGETS, Condition, trials
+from eqlearn.paper.ledger import Ledger, read_ledger
 from eqlearn.paper.pages.dynamics import times_smaller
 from eqlearn.paper.rates import benchmark_table, interval, suite_table, summary
+from eqlearn.paper.style import table
 from eqlearn.paper.suites import find_suite, suites
-from eqlearn.runs.ledger import Ledger, read_ledger
 
 
 def trial(tier, **more):
@@ -26,6 +27,14 @@ def test_the_interval_holds_the_rates_that_do_not_contradict_the_count(successes
         assert binom.sf(successes - 1, count, low) == pytest.approx(0.025)
     if successes < count:
         assert binom.cdf(successes, count, high) == pytest.approx(0.025)
+
+
+def test_no_trial_says_nothing_about_a_rate():
+    assert interval(0, 0) == (0.0, 1.0)
+
+
+def test_a_table_has_a_column_for_each_head():
+    assert table(("a", "b"), [(1, "x"), ("", 2)]) == "| a | b |\n|---|---|\n| 1 | x |\n|  | 2 |"
 
 
 def test_every_trial_is_in_the_denominator():

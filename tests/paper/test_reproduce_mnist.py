@@ -8,20 +8,21 @@ import torch
 
 from eqlearn.cli import main
 from eqlearn.errors import InvalidArgument
-from eqlearn.paper import mnist
-from eqlearn.paper.mnist_models import load_system
+from eqlearn.paper import mnist, mnist_recipes
 
 SHORT = {"learn": 30, "sparsify": 20, "refine": 5, "finish": 5}
 
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    recipes = dict(mnist.RECIPES)
+    recipes = dict(mnist_recipes.RECIPES)
     for name in ("modern-half", "modern-l0"):
         ours = recipes[name]
-        schedules = {stage: mnist._shortened(getattr(ours, stage), steps) for stage, steps in SHORT.items()}
+        schedules = {
+            stage: mnist_recipes.shortened(getattr(ours, stage), steps) for stage, steps in SHORT.items()
+        }
         recipes[name] = replace(ours, primitives="one id*2 mul", heads=2, observed=200, **schedules)
-    monkeypatch.setattr(mnist, "RECIPES", recipes)
+    monkeypatch.setattr(mnist_recipes, "RECIPES", recipes)
     monkeypatch.setattr(mnist, "POLISHED", 1_000)
 
 
@@ -54,7 +55,7 @@ def test_a_twin_that_saw_small_sums_is_set_beside_its_bound(tmp_path, capsys):
     picture = tmp_path / "modern-half-digits-below-15-generalisation.png"
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "| test | ReLU |" in capsys.readouterr().out
-    assert load_system(tmp_path / "models" / "modern-half-digits-below-15-relu-seed-0")
+    assert mnist.load_system(tmp_path / "models" / "modern-half-digits-below-15-relu-seed-0")
 
 
 def test_ctrl_c_leaves_a_system_that_can_be_used(tmp_path, capsys, monkeypatch):
@@ -73,7 +74,7 @@ def test_ctrl_c_leaves_a_system_that_can_be_used(tmp_path, capsys, monkeypatch):
 
     assert code == 130
     assert "the same command goes on" in " ".join(capsys.readouterr().out.split())
-    model, _ = load_system(tmp_path / "models" / "modern-half-digits-seed-0")
+    model, _ = mnist.load_system(tmp_path / "models" / "modern-half-digits-seed-0")
     images = torch.zeros(3, 8, 8, dtype=torch.uint8)
     assert bool(torch.isfinite(model(images, images)).all())
 

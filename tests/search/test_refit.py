@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from eqlearn import Equation, errors
-from eqlearn.io.datasets import load
+from eqlearn.io.datasets import load_dataset
 from eqlearn.search.refit import refit
 
 LINE = Equation.parse("1.0*x + 1.0", ["x"])
@@ -22,7 +22,7 @@ def by_size(refitted):
 
 
 def test_constants_and_standard_errors_are_those_that_nist_certified():
-    data = load("ultrasound")
+    data = load_dataset("ultrasound")
     start = Equation.parse("exp(-0.1*distance)/(0.01 + 0.02*distance)", ["distance"])
 
     small, middle, large = by_size(refit(start, data.X, data.y))

@@ -12,9 +12,9 @@ import typer
 
 from eqlearn.cli.dynamics import dynamics
 from eqlearn.cli.fit import fit
+from eqlearn.cli.reproduce import reproduce
 from eqlearn.cli.runs import predict, report, show
 from eqlearn.errors import EqlearnError
-from eqlearn.paper.commands import app as reproduce
 
 app = typer.Typer(
     help="Finds equations in data.",

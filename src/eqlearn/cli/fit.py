@@ -83,12 +83,12 @@ def fit(
 
     Example: eqlearn fit pendulum.csv --target period --seconds 60
     """
-    from eqlearn.io.datasets import load
+    from eqlearn.io.datasets import load_dataset
     from eqlearn.io.tables import read_measurements
 
     check_resume(resume, out)
     if data is None:
-        shipped = load("kepler")
+        shipped = load_dataset("kepler")
         data, target = str(shipped.path), target or shipped.target
         about = f"{shipped.about}\nSource: {shipped.source}.\n"
         if seconds is None and restarts is None:

@@ -40,7 +40,7 @@ class DataSet:
         return pd.read_csv(self.path, dtype="float64")
 
 
-SETS: dict[str, DataSet] = {
+DATASETS: dict[str, DataSet] = {
     data.name: data
     for data in (
         DataSet(
@@ -63,10 +63,11 @@ SETS: dict[str, DataSet] = {
         ),
     )
 }
+"""The data sets by name."""
 
 
-def load(name: str) -> DataSet:
-    """The data set of that name: `load("kepler").X`, `.y`."""
-    if name not in SETS:
-        raise UnknownName(f"no data set named {name!r}; {did_you_mean(name, SETS)}")
-    return SETS[name]
+def load_dataset(name: str) -> DataSet:
+    """The data set of that name: `load_dataset("kepler").X`, `.y`."""
+    if name not in DATASETS:
+        raise UnknownName(f"no data set named {name!r}; {did_you_mean(name, DATASETS)}")
+    return DATASETS[name]

@@ -19,9 +19,6 @@ from eqlearn.symbolic.expressions import fitted
 from eqlearn.training.schedule import Phase
 from eqlearn.training.state import step_generator
 
-LATENTS = ("z_1", "z_2")
-LABELS = ("psi_1", "psi_2")
-
 
 @dataclass(frozen=True)
 class Operation:

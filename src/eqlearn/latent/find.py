@@ -130,7 +130,7 @@ def build(pairs: Pairs, settings: DynamicsSettings, latents: int, seed: int) -> 
     return DynamicsSystem(encoder, cell)
 
 
-def find_dynamics(
+def train_dynamics(
     pairs: Pairs,
     settings: DynamicsSettings,
     *,
@@ -143,8 +143,11 @@ def find_dynamics(
 ) -> FoundDynamics:
     """Trains encoder and equations through the rollout, then (if `finished`) makes the equations exact.
 
-    Only the propagated series are compared with the truth. `follow` runs a training, and may keep its state
-    in a file; see `report.checkpoint.followed`. Members that diverge are counted in `failures`.
+    This is gradient training, as in the paper, for an encoder that reads the hidden parameter off new series;
+    `discover_hidden` searches for the law and fits the parameter of each series without an encoder, and
+    `discover_dynamics` is for series that all obey one law. Only the propagated series are compared with
+    the truth. `follow` runs a training, and may keep its state in a file; see `followed`. Members that
+    diverge are counted in `failures`.
 
     **Raises:** `Diverged` when no member is left.
     """

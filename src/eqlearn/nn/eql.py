@@ -108,6 +108,7 @@ INITS = {
     "released-l0": Init(first=0.5, middle=0.5, last=0.5, truncate=2.0),
     "released-systems": Init(first=0.1, middle=0.1, uniform_readout=True),
 }
+"""First weights by name: ours, and those of the authors' code."""
 
 
 class EQL(nn.Module):

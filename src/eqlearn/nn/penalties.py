@@ -14,6 +14,7 @@ from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.nn.sparse import SparseLinear, sum_over_layers
 
 Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
+"""A function of a sparse layer: what it costs, one number, or one for each member."""
 
 
 def smooth_half(w: Float[Tensor, "*any"], a: float) -> Float[Tensor, "*any"]:

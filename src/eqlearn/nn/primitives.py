@@ -184,7 +184,6 @@ PRIMITIVES: dict[str, Primitive] = {
 _BUILT_IN = frozenset(PRIMITIVES)
 
 PAPER = "one*2 id*4 square*4 sin*2 exp*2 sigmoid*2 mul*2"
-PAPER_OSCILLATOR = "one*2 id*2 square sin exp mul10*2"
 RELEASED = "one*2 id*4 square*4 sin4*2 expm1e*2 sigmoid*2 mul10*2"
 
 PrimitivesLike: TypeAlias = "str | Sequence[Primitive] | Sequence[str | Sequence[Primitive]]"

@@ -1,16 +1,15 @@
-"""ReLU twins: ordinary networks to put where equations stand, for comparison."""
+"""ReLU networks to put where the equations stand, for comparison."""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.dynamics.integrate import Form, step_once
-from eqlearn.errors import InvalidArgument
-from eqlearn.training.state import seeded
+from eqlearn import InvalidArgument, seeded
 
 
 def relu_network(in_features: int, out_features: int = 1, width: int = 50, depth: int = 2) -> nn.Sequential:
@@ -27,7 +26,10 @@ def relu_network(in_features: int, out_features: int = 1, width: int = 50, depth
 
 
 class ReLUCell(nn.Module):
-    """States and latents to the states one `dt` later, as an `EQLCell`; one network for all steps."""
+    """States and latents to the states one `dt` later, as an `EQLCell`; one network for all steps.
+
+    `form` "map" gives the next states, "residual" their change per unit of time.
+    """
 
     scales: Tensor
 
@@ -38,7 +40,7 @@ class ReLUCell(nn.Module):
         *,
         width: int = 50,
         depth: int = 2,
-        form: Form = "map",
+        form: Literal["map", "residual"] = "map",
         dt: float = 1.0,
         scales: Tensor | None = None,
         seed: int = 0,
@@ -46,7 +48,7 @@ class ReLUCell(nn.Module):
         super().__init__()
         with seeded(seed):
             self.network = relu_network(states + latents, states, width, depth)
-        self.form: Form = form
+        self.form = form
         self.dt = dt
         self.register_buffer("scales", torch.ones(states) if scales is None else scales.clone())
 
@@ -54,10 +56,5 @@ class ReLUCell(nn.Module):
         self, y: Float[Tensor, "states rows"], z: Float[Tensor, "latents rows"]
     ) -> Float[Tensor, "states rows"]:
         scales = self.scales[:, None]
-
-        def law(at: Tensor) -> Tensor:
-            values: Tensor = self.network(torch.cat([at / scales, z]).mT)
-            return scales * values.mT
-
-        after: Tensor = step_once(law, y, form=self.form, stepper="euler", dt=self.dt)
-        return after
+        values: Tensor = scales * self.network(torch.cat([y / scales, z]).mT).mT
+        return values if self.form == "map" else y + self.dt * values

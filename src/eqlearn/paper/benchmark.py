@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn import PRESETS, Equation, Settings, discover, judge, train_population
-from eqlearn.errors import NotFinite
-from eqlearn.nn.primitives import PAPER
+from eqlearn import PRESETS, Equation, NotFinite, Settings, discover, judge, train_population
 
 ROWS, TEST_ROWS = 256, 100
+# The paper's functions, and the functions of the authors' code.
+PAPER, RELEASED = (str(PRESETS[name].primitives) for name in ("paper", "released"))
 PAPER_SETS = {
     "2pi": PAPER,  # sin(2πg)
     "1": PAPER.replace("sin*2", "sin1*2"),  # sin(g): the unit does not hold the answer

@@ -12,8 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from eqlearn.latent.system import Pairs
-from eqlearn.validation.trajectories import Trajectories
+from eqlearn import Pairs, Trajectories
 
 Range = tuple[float, float]
 Solution = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], np.ndarray]

@@ -14,16 +14,22 @@ from typing import Literal
 
 import torch
 
-from eqlearn.errors import UnknownName
-from eqlearn.latent.cells import CellShape
-from eqlearn.latent.find import DynamicsSettings
-from eqlearn.latent.series import EncoderShape
-from eqlearn.nn.penalties import L0, SmoothHalf
-from eqlearn.nn.primitives import PAPER, PAPER_OSCILLATOR, RELEASED
+from eqlearn import (
+    L0,
+    CellShape,
+    DynamicsSettings,
+    EncoderShape,
+    GatedL0,
+    Phase,
+    RMSPropTF1,
+    Schedule,
+    SmoothHalf,
+    UnknownName,
+)
+from eqlearn.paper.benchmark import PAPER, RELEASED
 from eqlearn.paper.dynamics_data import KINEMATICS, OSCILLATOR, RELEASED_OSCILLATOR, System
-from eqlearn.training.optimisers import RMSPropTF1
-from eqlearn.training.presets import GatedL0
-from eqlearn.training.schedule import Phase, Schedule
+
+PAPER_OSCILLATOR = "one*2 id*2 square sin exp mul10*2"
 
 
 @dataclass(frozen=True)

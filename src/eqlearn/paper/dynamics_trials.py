@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import sympy as sp
@@ -13,20 +14,31 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from eqlearn.dynamics.integrate import Form
-from eqlearn.errors import EqlearnError, NotFinite
-from eqlearn.latent.cells import EQLCell, rollout
-from eqlearn.latent.find import Follow, FoundDynamics, encoder_scales, find_dynamics, plainly
-from eqlearn.latent.gauge import Gauge, fit_gauge, rewritten, without_small
-from eqlearn.latent.law import Law
-from eqlearn.latent.series import SeriesEncoder
-from eqlearn.latent.system import DynamicsSystem, Pairs, PropagationLoss
+from eqlearn import (
+    DynamicsSystem,
+    EQLCell,
+    EqlearnError,
+    Equation,
+    FoundDynamics,
+    Gauge,
+    NotFinite,
+    Pairs,
+    PropagationLoss,
+    Record,
+    SeriesEncoder,
+    Training,
+    TrainingState,
+    encoder_scales,
+    fit_gauge,
+    rewritten,
+    rollout,
+    train,
+    train_dynamics,
+    without_small,
+)
 from eqlearn.paper.baselines import ReLUCell
 from eqlearn.paper.dynamics_data import System
 from eqlearn.paper.dynamics_presets import TWINS, DynamicsPreset
-from eqlearn.symbolic.equation import Equation
-from eqlearn.training.loop import Record, Training, train
-from eqlearn.training.state import TrainingState
 
 # Whether a term is there is decided where the fitted line says that the parameter is zero, far from the
 # line's middle. With 200 series its standard error there would be half of what `FAINT` lets pass.
@@ -41,19 +53,14 @@ def fresh_pairs(system: System, seed: int) -> Pairs:
     return system.pairs(100_000 + seed, series=TEST_SERIES, steps=system.far)
 
 
-def equation_trial(
-    preset: DynamicsPreset,
-    seed: int,
-    *,
-    follow: Follow = plainly,
-    on_record: Callable[[Record], object] | None = None,
-) -> dict[str, Any]:
-    """Encoder and equations from training series of one seed, measured on fresh ones with the encoder's z."""
+def equation_trial(preset: DynamicsPreset, seed: int, **options: Any) -> dict[str, Any]:
+    """Encoder and equations from training series of one seed, measured on fresh ones with the encoder's z.
+
+    `options` are those of `train_dynamics`.
+    """
     system, began = preset.system, time.perf_counter()
     try:
-        found = find_dynamics(
-            system.pairs(seed), preset.settings, seed=seed, follow=follow, on_record=on_record
-        )
+        found = train_dynamics(system.pairs(seed), preset.settings, seed=seed, **options)
     except EqlearnError as error:
         return {"seed": seed, "failure": str(error), "seconds": time.perf_counter() - began}
     seconds = time.perf_counter() - began
@@ -145,14 +152,21 @@ def _coefficients(equation: Equation) -> dict[Any, float]:
 
 
 def twin_trial(
-    preset: DynamicsPreset, seed: int, *, share: float = 1.0, follow: Follow = plainly
+    preset: DynamicsPreset,
+    seed: int,
+    *,
+    share: float = 1.0,
+    follow: Callable[[str, Callable[[TrainingState | None], Training]], Iterator[Record]] | None = None,
 ) -> dict[str, Any]:
-    """The same encoder with a ReLU network for a cell, trained on the same series."""
+    """The same encoder with a ReLU network for a cell, trained on the same series.
+
+    `share` of the steps are taken; `follow` is as in `train_dynamics`.
+    """
     system, began = preset.system, time.perf_counter()
     pairs = system.pairs(seed)
     twin = TWINS[system.name]
     schedule = tuple(replace(p, steps=max(20, int(share * p.steps))) for p in twin.schedule)
-    form: Form = "map" if preset.settings.cell.form == "map" else "residual"
+    form: Literal["map", "residual"] = "map" if preset.settings.cell.form == "map" else "residual"
     scales = pairs.propagated.scales.float()
     encoder = SeriesEncoder(
         len(system.states), system.observed, 1, shape=preset.settings.encoder,
@@ -168,8 +182,7 @@ def twin_trial(
         return train(model, loss, schedule, optimiser=torch.optim.Adam, resume=state)
 
     try:
-        for _ in follow("twin", start):
-            pass
+        deque(start(None) if follow is None else follow("twin", start), maxlen=0)
     except EqlearnError as error:
         return {"seed": seed, "failure": str(error), "seconds": time.perf_counter() - began}
     seconds = time.perf_counter() - began
@@ -198,10 +211,14 @@ def euler(system: System, seed: int) -> dict[str, Any]:
     """Euler's method on the true rate of change with the true parameter, on the same test series."""
     test = fresh_pairs(system, seed)
     variables = (*system.states, system.parameter)
-    rates = [Equation.parse(system.rate[s], variables).expr for s in system.states]
-    law = Law.of(rates, system.states, (system.parameter,), form="residual", dt=system.dt)
+    rates = [Equation.parse(system.rate[s], variables) for s in system.states]
+
+    def step(y: Tensor, z: Tensor) -> Tensor:
+        rows = torch.cat([y, z]).mT.numpy()
+        return y + system.dt * torch.from_numpy(np.stack([rate(rows) for rate in rates]))
+
     first = test.propagated.states[:, 0].mT
-    after = rollout(law, first, _known(test)[None], system.far)
+    after = rollout(step, first, _known(test)[None], system.far)
     return {"seed": seed, **_propagated(torch.cat([first[None], after]).permute(2, 0, 1), test)}
 
 
@@ -257,7 +274,8 @@ def present_equations(record: Record, states: Sequence[str]) -> list[str]:
         return []
     cell = system.cell.member(leader).double().eval()
     try:
-        equations = Law.of_cell(cell, states, ("z",)).equations()
+        equations = Equation.read_all(cell, [*states, "z"])
     except NotFinite:  # a look at a network that is still moving
         return []
-    return [f"{s}' = {e.rounded(3)}"[:110] for s, e in zip(states, equations, strict=True)]
+    expanded = [Equation(sp.expand(e.expr), e.variables).rounded(3) for e in equations]
+    return [f"{s}' = {e}"[:110] for s, e in zip(states, expanded, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +12,22 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from eqlearn.io.digits import Digits, LabelledImages
-from eqlearn.latent.arithmetic import LABELS, LATENTS, ImageArithmetic, Operation, random_pairs
-from eqlearn.latent.gauge import Gauge, fit_gauge, rewritten, without_small
-from eqlearn.latent.images import encode
-from eqlearn.nn.eql import EQL
-from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.expressions import real_symbol
+from eqlearn import (
+    EQL,
+    Digits,
+    Equation,
+    Gauge,
+    ImageArithmetic,
+    LabelledImages,
+    Operation,
+    encode,
+    fit_gauge,
+    random_pairs,
+    rewritten,
+    without_small,
+)
 
+LATENTS, LABELS = ("z_1", "z_2"), ("psi_1", "psi_2")
 PAIRS = 20_000
 BOUND = 15.0  # the paper's border between sums seen and sums to extrapolate to
 FIVE = 5
@@ -81,13 +90,16 @@ def evaluate(
     return Evaluation(latents[:, 0], data.labels, predicted, true)
 
 
+def _symbols(names: Sequence[str]) -> list[Any]:
+    return [sp.Symbol(name, real=True) for name in names]
+
+
 def expected(operation: Operation, gauge: Gauge) -> Equation:
     """The equation that the encoder's straight line makes one expect: the operation on `scale·z + shift`."""
-    digits = [gauge.parameter(real_symbol(z)) for z in LATENTS]
-    expr = operation.equation.expr.subs(
-        dict(zip(map(real_symbol, ("a", "b")), digits, strict=True)), simultaneous=True
-    )
-    return Equation(sp.expand(expr), LATENTS)
+    digits = [gauge.parameter(z) for z in _symbols(LATENTS)]
+    known = operation.equation
+    replaced = known.expr.subs(dict(zip(_symbols(known.variables), digits, strict=True)), simultaneous=True)
+    return Equation(sp.expand(replaced), LATENTS)
 
 
 def in_digits(equation: Equation, gauge: Gauge) -> Equation:
@@ -102,7 +114,7 @@ def in_digits(equation: Equation, gauge: Gauge) -> Equation:
 
 def monomials(equation: Equation) -> frozenset[tuple[int, ...]] | None:
     """The powers of the variables in each term but the constant; None for what is no polynomial."""
-    symbols = [real_symbol(v) for v in equation.variables]
+    symbols = _symbols(equation.variables)
     expr = sp.expand(equation.expr)
     if not expr.is_polynomial(*symbols):
         return None
@@ -111,7 +123,7 @@ def monomials(equation: Equation) -> frozenset[tuple[int, ...]] | None:
 
 def asymmetry(equation: Equation) -> float | None:
     """How far the sizes of the two latents' coefficients are apart, by their mean; None without both."""
-    expr, (first, second) = sp.expand(equation.expr), map(real_symbol, equation.variables)
+    expr, (first, second) = sp.expand(equation.expr), _symbols(equation.variables)
     a, b = (abs(float(expr.coeff(z, 1).subs({first: 0, second: 0}))) for z in (first, second))
     return None if a * b == 0 else abs(a - b) / ((a + b) / 2)
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from eqlearn.paper.style import OTHER, OURS, TRUE, table
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -16,11 +18,12 @@ RIGHT = ("exact", "symbolic")
 
 def interval(successes: int, trials: int) -> tuple[float, float]:
     """The exact (Clopper-Pearson) 95 % interval of a success rate."""
-    from scipy.stats import beta
+    from scipy.stats import binomtest
 
-    low = 0.0 if successes == 0 else float(beta.ppf(0.025, successes, trials - successes + 1))
-    high = 1.0 if successes == trials else float(beta.ppf(0.975, successes + 1, trials - successes))
-    return low, high
+    if trials == 0:
+        return 0.0, 1.0
+    low, high = binomtest(successes, trials).proportion_ci(0.95)
+    return float(low), float(high)
 
 
 def summary(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -44,23 +47,17 @@ def summary(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> str:
     """One condition of the benchmark as a Markdown table, the paper's rate beside ours."""
-    lines = [
-        "| function | paper | exact | symbolic | 95 % interval | paper's count | restarts | exact per restart"
-        " | found by | seconds | error on [-2, 2] |",
-        "|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
+    heads = ["function", "paper", "exact", "symbolic", "95 % interval", "paper's count", "restarts"]
+    heads += ["exact per restart", "found by", "seconds", "error on [-2, 2]"]
+    rows = []
     for name, group in by_field(ledger, "function").items():
         s = summary(group)
-        low, high = s["interval"]
-        known = paper.get(name)
-        error = s["extrapolation_error"]
-        lines.append(
-            f"| `{name}` | {'' if known is None else f'{known:g}'} | {s['exact']}/{s['trials']} "
-            f"| **{s['symbolic']}/{s['trials']}** | {low:.2f} to {high:.2f} | {s['paper']}/{s['trials']} "
-            f"| {s['restarts']:.0f} | {s['per_restart']:.2f} | {_told(s['ways'])} | {s['seconds']:.2f} "
-            f"| {'' if error is None else f'{error:.1e}'} |"
-        )
-    return "\n".join(lines)
+        exact, symbolic, counted = (f"{s[tier]}/{s['trials']}" for tier in ("exact", "symbolic", "paper"))
+        row = [f"`{name}`", _shown(paper.get(name), "g"), exact, f"**{symbolic}**"]
+        row += ["{:.2f} to {:.2f}".format(*s["interval"]), counted, f"{s['restarts']:.0f}"]
+        row += [f"{s['per_restart']:.2f}", _told(s["ways"]), f"{s['seconds']:.2f}"]
+        rows.append([*row, _shown(s["extrapolation_error"], ".1e")])
+    return table(heads, rows)
 
 
 def rate(trials: Sequence[Mapping[str, Any]], tier: str = "symbolic") -> str:
@@ -81,18 +78,17 @@ def rates_table(
     """
     groups = {name: by_field(ledger, "function") for name, ledger in columns.items()}
     functions = list(dict.fromkeys(function for group in groups.values() for function in group))
-    heads = ["function", *([] if paper is None else ["paper"]), *columns]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    rows = []
     for function in functions:
-        known = [] if paper is None else ["" if (p := paper.get(function)) is None else f"{p:g}"]
-        ours = [
-            rate(group[function], "paper" if title in as_the_authors else "symbolic")
-            if function in group
-            else ""
-            for title, group in groups.items()
-        ]
-        lines.append(f"| {' | '.join([f'`{function}`', *known, *ours])} |")
-    return "\n".join(lines)
+        known = [] if paper is None else [_shown(paper.get(function), "g")]
+        tiers = {title: "paper" if title in as_the_authors else "symbolic" for title in groups}
+        ours = [rate(g[function], tiers[title]) if function in g else "" for title, g in groups.items()]
+        rows.append([f"`{function}`", *known, *ours])
+    return table(["function", *([] if paper is None else ["paper"]), *columns], rows)
+
+
+def _shown(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
 
 
 def _told(ways: Counter[str]) -> str:
@@ -109,10 +105,10 @@ def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> Figure:
     for row, (name, s) in enumerate(groups.items()):
         share = s["symbolic"] / s["trials"]
         low, high = s["interval"]
-        axes.barh(row, share, height=0.55, color="#2b6cb0")
-        axes.plot([low, high], [row, row], color="#1a202c", linewidth=1.2)
+        axes.barh(row, share, height=0.55, color=OURS)
+        axes.plot([low, high], [row, row], color=TRUE, linewidth=1.2)
         if (known := paper.get(name)) is not None:
-            axes.plot(known, row, marker="D", color="#c05621", markersize=6, linestyle="none")
+            axes.plot(known, row, marker="D", color=OTHER, markersize=6, linestyle="none")
     axes.set_yticks(range(len(groups)), list(groups))
     axes.invert_yaxis()
     axes.set_xlim(0, 1.02)
@@ -127,19 +123,17 @@ def suite_table(ledger: Mapping[str, Any]) -> str:
     groups = by_field(ledger, "problem")
     everything = summary([t for group in groups.values() for t in group])
     low, high = everything["interval"]
-    lines = [
-        f"Recovered: {everything['symbolic']} of {everything['trials']} trials "
-        f"({low:.2f} to {high:.2f}), {sum(summary(g)['symbolic'] > 0 for g in groups.values())} "
-        f"of {len(groups)} problems at least once; median {everything['seconds']:.1f} s.",
-        "",
-        "| problem | symbolic | seconds | an equation |",
-        "|---|---|---|---|",
-    ]
+    rows = []
     for name, group in groups.items():
         s = summary(group)
         shown = next((t for t in group if t["tier"] in RIGHT), group[0])["equation"].replace("|", "\\|")
-        lines.append(f"| {name} | {s['symbolic']}/{s['trials']} | {s['seconds']:.1f} | `{shown[:90]}` |")
-    return "\n".join(lines)
+        rows.append((name, f"{s['symbolic']}/{s['trials']}", f"{s['seconds']:.1f}", f"`{shown[:90]}`"))
+    once = sum(any(t["tier"] in RIGHT for t in group) for group in groups.values())
+    said = (
+        f"Recovered: {everything['symbolic']} of {everything['trials']} trials ({low:.2f} to {high:.2f}), "
+        f"{once} of {len(groups)} problems at least once; median {everything['seconds']:.1f} s."
+    )
+    return f"{said}\n\n{table(('problem', 'symbolic', 'seconds', 'an equation'), rows)}"
 
 
 def by_field(ledger: Mapping[str, Any], field: str) -> dict[str, list[Mapping[str, Any]]]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from eqlearn import Lq, SmoothHalf
-from eqlearn.report.figures import CHOSEN, DATA, GREY
+from eqlearn.paper.style import CHOSEN, DATA, GREY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn import Equation, discover, judge
-from eqlearn.errors import UnknownName
+from eqlearn import Equation, UnknownName, discover, judge
 
 
 @dataclass(frozen=True)

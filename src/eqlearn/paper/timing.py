@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from eqlearn import PRESETS, Phase, train_population
-from eqlearn.errors import counted
 from eqlearn.paper.benchmark import TARGETS
+from eqlearn.paper.style import counted, table
 
 STEPS = 20_000
 # Seconds of one trial on a GTX 1080 Ti, by hidden layers, as the paper gives them.
@@ -17,7 +17,7 @@ PAPER_SECONDS = {2: 37.0, 3: 51.0}
 
 @dataclass(frozen=True)
 class Timing:
-    """So many trials trained as one tensor program."""
+    """Several trials trained as one tensor program."""
 
     hidden_layers: int
     trials: int
@@ -34,10 +34,8 @@ class Timing:
         schedule = (Phase(name="sparsify", steps=steps, lr=1e-2, penalty=5e-3),)
         preset = replace(PRESETS["paper"], schedule=schedule, hidden_layers=self.hidden_layers)
         trained = train_population(preset, X, y, seeds=range(self.trials))
-        return {
-            "hidden_layers": self.hidden_layers, "together": self.trials, "steps": steps,
-            "seconds": trained.seconds, "failures": len(trained.failures),
-        }  # fmt: skip
+        what = {"hidden_layers": self.hidden_layers, "together": self.trials, "steps": steps}
+        return {**what, "seconds": trained.seconds, "failures": len(trained.failures)}
 
 
 TIMINGS = tuple(Timing(layers, trials) for layers in PAPER_SECONDS for trials in (1, 20))
@@ -45,14 +43,11 @@ TIMINGS = tuple(Timing(layers, trials) for layers in PAPER_SECONDS for trials in
 
 def timing_table(ledger: Mapping[str, Any]) -> str:
     """Seconds for 20,000 steps beside the paper's."""
-    lines = [
-        "| hidden layers | trials together | seconds | per trial | paper, one trial on a GTX 1080 Ti |",
-        "|---|---|---|---|---|",
-    ]
+    rows = []
     for trial in ledger["trials"].values():
+        layers, together = trial["hidden_layers"], trial["together"]
         scaled = trial["seconds"] * STEPS / trial["steps"]
-        lines.append(
-            f"| {trial['hidden_layers']} | {trial['together']} | {scaled:.1f} "
-            f"| {scaled / trial['together']:.1f} | {PAPER_SECONDS[trial['hidden_layers']]:.0f} |"
-        )
-    return "\n".join(lines)
+        ours = (f"{scaled:.1f}", f"{scaled / together:.1f}")
+        rows.append((layers, together, *ours, f"{PAPER_SECONDS[layers]:.0f}"))
+    heads = ("hidden layers", "trials together", "seconds", "per trial", "paper, one trial on a GTX 1080 Ti")
+    return table(heads, rows)

@@ -226,7 +226,7 @@ PACKAGES = ("torch", "numpy", "scipy", "sympy", "scikit-learn", "joblib", "safet
 
 
 def environment() -> dict[str, Any]:
-    """Plain data; whoever repeats a run needs the same versions for the same digits."""
+    """Versions, machine and time, as plain data: the same digits need the same versions."""
     import torch
 
     import eqlearn

@@ -101,6 +101,7 @@ class Phase:
 
 
 Schedule: TypeAlias = tuple[Phase, ...]
+"""Phases in the order in which they are trained."""
 
 
 def check_schedule(schedule: Sequence[Phase]) -> Schedule:

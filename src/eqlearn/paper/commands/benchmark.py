@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from eqlearn.errors import InvalidArgument
+from eqlearn import InvalidArgument
 from eqlearn.paper.commands.options import (
     OnlyOption,
+    PenaltyName,
     PenaltyOption,
     ResultsOption,
     SeedsOption,
@@ -18,7 +19,6 @@ from eqlearn.paper.commands.options import (
     leave_table,
     wanted,
 )
-from eqlearn.validation.names import SearchPenalty
 
 
 class Search(StrEnum):
@@ -38,7 +38,7 @@ def benchmark(
         Search,
         typer.Option(help="How equations are looked for; 'networks' is 'modern' with nothing but networks."),
     ] = Search.modern,
-    penalty: PenaltyOption = SearchPenalty.half,
+    penalty: PenaltyOption = PenaltyName.half,
     seeds: SeedsOption = 20,
     noise: Annotated[float, typer.Option(help="Noise, as a fraction of the target's spread.", min=0)] = 0.0,
     sine: Annotated[
@@ -50,8 +50,8 @@ def benchmark(
 ) -> None:
     """The paper's ten functions, and three more. Every seed has its own data and counts."""
     from eqlearn.paper.benchmark import TARGETS, Condition, trials
+    from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.rates import benchmark_table, draw_rates
-    from eqlearn.runs.ledger import Ledger
 
     if sine is not Sine.two_pi and preset.value in ("paper", "released"):
         raise InvalidArgument(f"`--preset` {preset.value} has a sine of its own; leave out `--sine`")
@@ -79,9 +79,9 @@ def suite(
     out: ResultsOption = Path("runs/suites"),
 ) -> None:
     """Formulas of the literature. Default settings, and a budget in seconds."""
+    from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.rates import suite_table
     from eqlearn.paper.suites import find_suite, trials
-    from eqlearn.runs.ledger import Ledger
 
     problems = find_suite(name)
     names = wanted(only, [p.name for p in problems])

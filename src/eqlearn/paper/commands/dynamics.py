@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqlearn.paper.commands.options import (
+    PenaltyName,
     PenaltyOption,
     PresetName,
     PresetOption,
@@ -18,10 +19,9 @@ from eqlearn.paper.commands.options import (
     leave_picture,
     leave_table,
 )
-from eqlearn.validation.names import SearchPenalty
 
 if TYPE_CHECKING:
-    from eqlearn.training.loop import Record
+    from eqlearn import Record
 
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="One seed, a tenth of the steps: a look.")]
@@ -30,7 +30,7 @@ TwinsOption = Annotated[bool, typer.Option(help="Train the ReLU networks for com
 
 def kinematics(
     preset: PresetOption = PresetName.modern,
-    penalty: PenaltyOption = SearchPenalty.half,
+    penalty: PenaltyOption = PenaltyName.half,
     seeds: SeedsOption = 5,
     twins: TwinsOption = True,
     quick: QuickOption = False,
@@ -42,7 +42,7 @@ def kinematics(
 
 def oscillator(
     preset: PresetOption = PresetName.modern,
-    penalty: PenaltyOption = SearchPenalty.half,
+    penalty: PenaltyOption = PenaltyName.half,
     seeds: SeedsOption = 5,
     twins: TwinsOption = True,
     quick: QuickOption = False,
@@ -55,8 +55,8 @@ def oscillator(
 def _reproduce(name: str, preset: str, penalty: str, seeds: int, twins: bool, short: bool, out: Path) -> None:
     from eqlearn.paper.dynamics_presets import find_preset, quick
     from eqlearn.paper.dynamics_trials import equation_trial, euler, exact_series, twin_trial
+    from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.pages.dynamics import draw_dynamics, dynamics_table
-    from eqlearn.runs.ledger import Ledger
 
     chosen = find_preset(name, preset, penalty)
     chosen = quick(chosen) if short else chosen
@@ -89,7 +89,7 @@ class _Kept:
         self.stem = stem
 
     def __call__(self, name: str, start: Any) -> Iterator[Record]:
-        from eqlearn.runs.ledger import followed
+        from eqlearn import followed
 
         return followed(self._path(name), start)
 

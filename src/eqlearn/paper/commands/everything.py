@@ -10,9 +10,8 @@ import typer
 from eqlearn.paper.commands.benchmark import Search, Sine, benchmark
 from eqlearn.paper.commands.dynamics import kinematics, oscillator
 from eqlearn.paper.commands.mnist import Network, mnist
-from eqlearn.paper.commands.options import ResultsOption, leave_picture
+from eqlearn.paper.commands.options import PenaltyName, ResultsOption, leave_picture
 from eqlearn.paper.commands.timing import timing
-from eqlearn.validation.names import SearchPenalty
 
 
 def everything(
@@ -47,32 +46,31 @@ def _look(out: Path) -> None:
 
 
 def _whole(out: Path, data_dir: Path | None) -> None:
-    from eqlearn.io.digits import load_digits
+    from eqlearn import load_digits
 
     load_digits("mnist", data_dir)  # if there is no MNIST, better to know before hours of work
     for preset in Search:
-        for penalty in SearchPenalty:
+        for penalty in PenaltyName:
             benchmark(preset=preset, penalty=penalty, out=out / "benchmark")
     benchmark(sine=Sine.one, out=out / "benchmark")
     benchmark(noise=0.1, out=out / "benchmark")
     timing(out=out / "timing")
-    for penalty in SearchPenalty:
+    for penalty in PenaltyName:
         kinematics(penalty=penalty, out=out / "kinematics")
         oscillator(penalty=penalty, out=out / "oscillator")
     for network in Network:
         mnist(below=15, network=network, seeds=2, data_dir=data_dir, out=out / "mnist")
-    for penalty in SearchPenalty:
+    for penalty in PenaltyName:
         mnist(penalty=penalty, seeds=5, data_dir=data_dir, out=out / "mnist")
     mnist(operation="a*b", data_dir=data_dir, out=out / "mnist")
 
 
 def _leave_page(out: Path) -> None:
     """The page as Markdown and as one HTML file."""
-    from eqlearn.errors import InvalidArgument
-    from eqlearn.io.checksummed import atomic_write
+    from eqlearn import InvalidArgument, atomic_write
+    from eqlearn.paper.pages.standalone import standalone_page
     from eqlearn.paper.pages.whole import paper_page, read_ledgers
     from eqlearn.paper.regulariser import draw_regulariser
-    from eqlearn.report.standalone import standalone_page
 
     if not read_ledgers(out):
         raise InvalidArgument(f"{out} holds no results yet; leave out `--page` to run the experiments")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqlearn.paper.commands.options import (
+    PenaltyName,
     PenaltyOption,
     PresetName,
     PresetOption,
@@ -20,13 +21,11 @@ from eqlearn.paper.commands.options import (
     leave_picture,
     leave_table,
 )
-from eqlearn.validation.names import SearchPenalty
 
 if TYPE_CHECKING:
-    from eqlearn.io.digits import Digits
-    from eqlearn.paper.mnist import Condition
-    from eqlearn.runs.ledger import Ledger
-    from eqlearn.training.loop import Record
+    from eqlearn import Digits, Record
+    from eqlearn.paper.ledger import Ledger
+    from eqlearn.paper.mnist_recipes import Condition
 
 
 class DigitSet(StrEnum):
@@ -41,7 +40,7 @@ class Network(StrEnum):
 
 def mnist(
     preset: PresetOption = PresetName.modern,
-    penalty: PenaltyOption = SearchPenalty.half,
+    penalty: PenaltyOption = PenaltyName.half,
     seeds: SeedsOption = 1,
     first_seed: Annotated[int, typer.Option(help="The seed to count from.", min=0)] = 0,
     operation: Annotated[
@@ -64,14 +63,15 @@ def mnist(
     out: ResultsOption = Path("runs/mnist"),
 ) -> None:
     """Arithmetic with images of digits. One encoder, one equation; the only label is the result."""
-    from eqlearn.io.digits import load_digits
-    from eqlearn.paper.mnist import Condition, forget
-    from eqlearn.runs.ledger import Ledger
+    from eqlearn import load_digits
+    from eqlearn.paper.ledger import Ledger
+    from eqlearn.paper.mnist import forget
+    from eqlearn.paper.mnist_recipes import Condition
 
+    recipe, images = f"{preset.value}-{penalty.value}", "digits" if quick else dataset.value
     condition = Condition(
-        recipe=f"{preset.value}-{penalty.value}", dataset="digits" if quick else dataset.value,
-        formula=operation, below=below, network=network.value,
-    )  # fmt: skip
+        recipe=recipe, dataset=images, formula=operation, below=below, network=network.value
+    )
     condition.check()  # what can't be used is told before anything is loaded
     ledger = Ledger(out / f"{condition.name}.json", asdict(condition))
     digits = load_digits(condition.dataset, data_dir)
@@ -85,12 +85,9 @@ def mnist(
 
 
 def _trial(condition: Condition, digits: Digits, seed: int, folder: Path) -> dict[str, Any]:
-    from eqlearn.errors import EqlearnError
-    from eqlearn.latent.heads import simplest_head
-    from eqlearn.nn.sparse import settle_
-    from eqlearn.paper.mnist import forget, trained
+    from eqlearn import EqlearnError, settle_, simplest_head
+    from eqlearn.paper.mnist import forget, save_system, trained
     from eqlearn.paper.mnist_measures import BOUND, measures
-    from eqlearn.paper.mnist_models import save_system
     from eqlearn.paper.pages.mnist_figures import draw_trial
 
     recipe = condition.full_recipe()
@@ -135,9 +132,9 @@ def _conclude(condition: Condition, ledger: Ledger) -> None:
     """The page and the figures of all trials; with a bound, both networks together once both are there."""
     from dataclasses import replace
 
+    from eqlearn.paper.ledger import read_ledger
     from eqlearn.paper.pages.mnist import condition_page, finished
     from eqlearn.paper.pages.mnist_figures import draw_generalisation, draw_maps
-    from eqlearn.runs.ledger import read_ledger
 
     path, trials = ledger.path, list(ledger.trials.values())
     if finished(trials):
@@ -187,9 +184,8 @@ def _shown(title: str, steps: int) -> Iterator[Callable[[Record], None]]:
 
 def _glance(record: Record) -> str:
     """The loss, and the equation where it is short enough to be read."""
-    from eqlearn.errors import NotFinite
-    from eqlearn.latent.arithmetic import LATENTS
-    from eqlearn.symbolic.equation import Equation
+    from eqlearn import Equation, NotFinite
+    from eqlearn.paper.mnist_measures import LATENTS
 
     loss = f"loss {float(record.loss.min()):.3f}"
     if record.weights_left.dim() == 0 and 0 < int(record.weights_left) <= 12:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eqlearn.validation.names import SearchPenalty
+from eqlearn import UnknownName
+from eqlearn.paper.style import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from eqlearn.runs.ledger import Ledger
+    from eqlearn.paper.ledger import Ledger
 
 
 class PresetName(StrEnum):
@@ -22,8 +24,13 @@ class PresetName(StrEnum):
     released = "released"
 
 
+class PenaltyName(StrEnum):
+    half = "half"
+    l0 = "l0"
+
+
 PresetOption = Annotated[PresetName, typer.Option(help="How equations are looked for.")]
-PenaltyOption = Annotated[SearchPenalty, typer.Option(help="L0.5 or L0.")]
+PenaltyOption = Annotated[PenaltyName, typer.Option(help="L0.5 or L0.")]
 SeedsOption = Annotated[int, typer.Option(help="How many seeds, counted from 0.", min=1)]
 OnlyOption = Annotated[str | None, typer.Option(help="Names, separated by ';': only these.")]
 ResultsOption = Annotated[Path, typer.Option(help="The folder for the results.")]
@@ -31,15 +38,14 @@ ResultsOption = Annotated[Path, typer.Option(help="The folder for the results.")
 
 def wanted(only: str | None, names: list[str]) -> list[str]:
     """The names asked for with `--only`, or all of them."""
-    from eqlearn.errors import UnknownName
-    from eqlearn.validation.names import did_you_mean
-
     if only is None:
         return names
     asked = [part.strip() for part in only.split(";")]
     for name in asked:
         if name not in names:
-            raise UnknownName(f"`--only` names {name!r}, which is not here; {did_you_mean(name, names)}")
+            near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"the known ones are {', '.join(names)}"
+            raise UnknownName(f"`--only` names {name!r}, which is not here; {hint}")
     return asked
 
 
@@ -47,7 +53,7 @@ def leave_picture(path: Path, figure: Figure) -> None:
     """Writes a figure as a PNG, whole or not at all."""
     import io
 
-    from eqlearn.io.checksummed import atomic_write
+    from eqlearn import atomic_write
 
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=120)
@@ -57,8 +63,7 @@ def leave_picture(path: Path, figure: Figure) -> None:
 
 def leave_table(ledger: Ledger, table: str) -> None:
     """Writes the table beside the ledger, with the command that made it, and prints it."""
-    from eqlearn.errors import counted
-    from eqlearn.io.checksummed import atomic_write
+    from eqlearn import atomic_write
 
     made = ledger.plain["environment"]
     text = f"# {ledger.path.stem}\n\n{table}\n\n`{ledger.plain['command']}`, eqlearn {made['eqlearn']}, "

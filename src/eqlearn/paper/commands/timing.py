@@ -15,8 +15,8 @@ def timing(
     out: ResultsOption = Path("runs/timing"),
 ) -> None:
     """Seconds for 20,000 steps of the paper's network. One trial alone, and twenty together."""
+    from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.timing import STEPS, TIMINGS, timing_table
-    from eqlearn.runs.ledger import Ledger
 
     ledger = Ledger(
         out / f"timing{'-quick' if quick else ''}.json", {"steps": STEPS // 20 if quick else STEPS}

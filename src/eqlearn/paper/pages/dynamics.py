@@ -9,15 +9,12 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from eqlearn.errors import counted
 from eqlearn.paper.dynamics_data import System
+from eqlearn.paper.style import OTHER, OURS, PLAIN, TRUE, counted, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-OURS, RELU, EULER, TRUE = "#2b6cb0", "#c05621", "#718096", "#1a202c"
 
 
 @dataclass(frozen=True)
@@ -97,27 +94,24 @@ def dynamics_table(ledger: Mapping[str, Any], system: System) -> str:
 
 
 def _seeds(eql: Mapping[int, Any], relu: Mapping[int, Any], euler: Mapping[int, Any], system: System) -> str:
-    head = "| seed | right | correlation | worst coefficient | spurious |"
-    head += f" error, {system.far} steps | ReLU | Euler | seconds | ReLU's seconds |"
-    lines = [head, "|---" * 10 + "|"]
+    heads = ["seed", "right", "correlation", "worst coefficient", "spurious"]
+    heads += [f"error, {system.far} steps", "ReLU", "Euler", "seconds", "ReLU's seconds"]
+    rows: list[list[object]] = []
     for seed, t in eql.items():
         twin, plain = relu.get(seed, {}), euler.get(seed, {})
         if t["failure"]:
-            lines.append(f"| {seed} | no: {t['failure']} |" + " |" * 8)
+            rows.append([seed, f"no: {t['failure']}", *[""] * 8])
             continue
-        lines.append(
-            f"| {seed} | {'yes' if t['right'] else 'no'} | {t['correlation']:.6f} "
-            f"| {_percent(t['coefficient_error'])} | {', '.join(t['spurious'][:4]) or 'none'} "
-            f"| {_number(t['far_error'])} | {_number(twin.get('far_error'))} "
-            f"| {_number(plain.get('far_error'))} | {t['seconds']:.0f} | {_number(twin.get('seconds'))} |"
-        )
-    return "\n".join(lines)
+        rows.append([seed, "yes" if t["right"] else "no", f"{t['correlation']:.6f}"])
+        rows[-1] += [_percent(t["coefficient_error"]), ", ".join(t["spurious"][:4]) or "none"]
+        rows[-1] += [_number(trial.get("far_error")) for trial in (t, twin, plain)]
+        rows[-1] += [f"{t['seconds']:.0f}", _number(twin.get("seconds"))]
+    return table(heads, rows)
 
 
 def _equations(trial: Mapping[str, Any], system: System) -> str:
     published = PUBLISHED[system.name]
     order = " (second order)" if system.higher else ""
-    lines = ["| equation | " + " | ".join(f"{s}'" for s in system.states) + " |", "|---" * 3 + "|"]
     rows: list[tuple[str, Mapping[str, str]]] = [
         (f"true{order}", system.truth),
         ("paper: expected from its encoder", published.expected),
@@ -127,14 +121,13 @@ def _equations(trial: Mapping[str, Any], system: System) -> str:
         ("ours: the same, readable", trial["readable"]),
         ("ours: canonical gauge, no truth used", trial["canonical"]),
     ]
-    for name, row in rows:
-        cells = [f"`{row.get(s, '')}`" if row.get(s) else "" for s in system.states]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
+    cells = [[name, *(f"`{row[s]}`" if row.get(s) else "" for s in system.states)] for name, row in rows]
+    said = table(["equation", *(f"{s}'" for s in system.states)], cells)
     name = system.parameter
     sign = "-" if trial["shift"] < 0 else "+"
     line = f"Seed {trial['seed']}: {name} = {trial['scale']:.4f} z {sign} {abs(trial['shift']):.4f}"
     line += ", fitted on fresh series"
-    return "\n".join(lines) + f"\n\n{line}; its standard error where {name} = 0 is {trial['line_error']:.1g}."
+    return f"{said}\n\n{line}; its standard error where {name} = 0 is {trial['line_error']:.1g}."
 
 
 def times_smaller(worked: Sequence[Mapping[str, Any]], others: Mapping[int, Mapping[str, Any]]) -> str:
@@ -201,11 +194,11 @@ def _draw_series(
     axes.plot(times, exact, color=TRUE, linewidth=3.0, alpha=0.35, label="true")
     if euler is not None:
         values = _floats(euler["series"][state])
-        axes.plot(times, values, color=EULER, linewidth=1.2, linestyle="--", label="Euler")
+        axes.plot(times, values, color=PLAIN, linewidth=1.2, linestyle="--", label="Euler")
     if relu is not None and not relu["failure"]:
-        axes.plot(times, _floats(relu["series"][state]), color=RELU, linewidth=1.2, label="ReLU twin")
+        axes.plot(times, _floats(relu["series"][state]), color=OTHER, linewidth=1.2, label="ReLU twin")
     axes.plot(times, _floats(eql["series"][state]), color=OURS, linewidth=1.4, label="EQL")
-    axes.axvline(system.dt * system.horizon, color=EULER, linestyle=":", linewidth=1.0)
+    axes.axvline(system.dt * system.horizon, color=PLAIN, linestyle=":", linewidth=1.0)
     low, high = min(exact), max(exact)
     axes.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
     axes.set_xlabel("time (dotted: end of training)")
@@ -220,14 +213,14 @@ def _draw_errors(
     euler: Mapping[int, Any],
     system: System,
 ) -> None:
-    for trials, colour, label in ((euler, EULER, "Euler"), (relu, RELU, "ReLU twin"), (eql, OURS, "EQL")):
+    for trials, colour, label in ((euler, PLAIN, "Euler"), (relu, OTHER, "ReLU twin"), (eql, OURS, "EQL")):
         for i, t in enumerate(t for t in trials.values() if not t.get("failure")):
             times = [system.dt * s for s in t["steps"]]
             errors = [max(e, 1e-12) if e == e else e for e in _floats(t["errors"])]
             axes.plot(
                 times[1:], errors[1:], color=colour, linewidth=1.2, alpha=0.8, label=label if i == 0 else None
             )
-    axes.axvline(system.dt * system.horizon, color=EULER, linestyle=":", linewidth=1.0)
+    axes.axvline(system.dt * system.horizon, color=PLAIN, linestyle=":", linewidth=1.0)
     axes.set_yscale("log")
     axes.set_xlabel("time (a line per seed)")
     axes.set_ylabel("root mean square error")

@@ -10,6 +10,7 @@ from eqlearn.paper.benchmark import TARGETS
 from eqlearn.paper.pages.dynamics import PUBLISHED, by_kind, times_smaller
 from eqlearn.paper.pages.mnist import PAPER_FIGURES, PAPER_GENERALISATION, finished
 from eqlearn.paper.rates import by_field, rate
+from eqlearn.paper.style import table
 from eqlearn.paper.timing import PAPER_SECONDS
 
 Ledgers = Mapping[str, Mapping[str, Any]]
@@ -23,8 +24,9 @@ CUBE = "(x+y*z)**3"
 def headlines(ledgers: Ledgers) -> str:
     """A Markdown table: what it is, the paper's value, ours. What has not been run has no row."""
     rows = [*_benchmark(ledgers), *_mnist(ledgers), *_dynamics(ledgers)]
-    lines = [f"| {figure} | {paper} | **{ours}** |" for figure, paper, ours in rows]
-    return "\n".join(["| figure | paper | ours |", "|---|---|---|", *lines])
+    return table(
+        ("figure", "paper", "ours"), [(figure, paper, f"**{ours}**") for figure, paper, ours in rows]
+    )
 
 
 def _benchmark(ledgers: Ledgers) -> Iterator[Row]:

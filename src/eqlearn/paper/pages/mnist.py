@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from eqlearn.latent.heads import EQUAL, KINDS, SLACK, STRAIGHT
+from eqlearn.paper.style import table
 
 Trials = Sequence[Mapping[str, Any]]
 
@@ -34,6 +34,8 @@ PAPER_EQUATIONS = (
 )
 _IMAGES = {"mnist": "MNIST", "digits": "scikit-learn's 8 x 8 digits, 1,437 to train on"}
 NETWORKS = {"eql": "EQL", "relu": "ReLU"}
+# How `eliminated_heads` and `simplest_head` choose, as told on the page.
+STRAIGHT, MULTIPLYING, SLACK, EQUAL = "one id", "one id mul", 0.5, 1.01
 
 
 def _share(value: float | None, digits: int = 1) -> str:
@@ -93,13 +95,12 @@ def _is_the_papers(condition: Mapping[str, Any]) -> bool:
 
 def _figures(condition: Mapping[str, Any], trials: Trials) -> str:
     beside = _is_the_papers(condition) and condition["below"] is None and condition["network"] == "eql"
-    lines = [_row("figure", "images", *(["paper"] if beside else []), "mean", "each seed")]
-    lines.append("|---" * (5 if beside else 4) + "|")
+    rows: list[tuple[str, ...]] = []
 
     def add(label: str, key: str, split: str, values: list[float], tell: Callable[[float], str]) -> None:
         known = [PAPER_FIGURES.get((split, key), "")] if beside else []
         each = ", ".join(tell(value) for value in values)
-        lines.append(_row(label, split, *known, f"**{tell(fmean(map(abs, values)))}**", each))
+        rows.append((label, split, *known, f"**{tell(fmean(map(abs, values)))}**", each))
 
     for label, key, tell in _ROWS:
         for split in ("train", "test"):
@@ -112,53 +113,48 @@ def _figures(condition: Mapping[str, Any], trials: Trials) -> str:
     seconds = [trial["seconds"] for trial in trials if not trial["resumed"]]
     if seconds:
         add("seconds of a trial (those not interrupted)", "seconds", "", seconds, "{:.0f}".format)
-    return "\n".join(lines)
+    return table(("figure", "images", *(["paper"] if beside else []), "mean", "each seed"), rows)
 
 
 def _equations(trials: Trials, started: int) -> str:
     right = sum(bool(trial["right_form"]) for trial in trials)
-    lines = [
-        f"Equations of the right form: **{right} of {started}**.",
-        "",
-        _row("seed", "equation found", "expected from the encoder's straight line", "in units of the digit",
-             "error at the median latents"),
-        "|---" * 5 + "|",
-    ]  # fmt: skip
+    line, digit = "expected from the encoder's straight line", "in units of the digit"
+    rows = []
     for trial in trials:
         found, awaited = (f"`{_clipped(trial[key])}`" for key in ("equation", "expected"))
         digits = "not of that form" if trial["in_digits"] is None else f"`{trial['in_digits']}`"
-        lines.append(_row(trial["seed"], found, awaited, digits, f"{trial['composed_error']:.3f}"))
-    lines += [
-        "",
+        rows.append((trial["seed"], found, awaited, digits, f"{trial['composed_error']:.3f}"))
+    parts = [
+        f"Equations of the right form: **{right} of {started}**.",
+        table(("seed", "equation found", line, digit, "error at the median latents"), rows),
         "The expected equation is the operation on the straight line through digit against latent. The last "
         "column composes latent map and equation: the mean error of the equation for the median latent of "
         "each digit beside that of a five; it is small also where a latent is not linear in the digit and "
         "the equation undoes its bend.",
     ]
-    return "\n".join(lines)
+    return "\n\n".join(parts)
 
 
 def _choice(trials: Trials) -> str:
     """Where each equation came from."""
-    lines = [
+    text = (
         "How the form was chosen: several equations were trained behind the one encoder, then made sparse on "
         "its latents. Their errors are compared after a bend of the latent, the same for both images, that "
         "suits each best, because the encoder can still make it; of all within "
         f"{1 + SLACK:g} times the smallest error, the shortest is kept. One equation had units "
         f"`{STRAIGHT}` only from the start, lest all agree on a "
         "latent folded in two; another was also offered with some kinds of units only: "
-        f"{' and '.join(f'`{kinds}`' for kinds in KINDS)}.",
-        "",
-        _row("seed", "kept", "trained equations as short and good", "trained equations"),
-        "|---|---|---|---|",
-    ]
+        f"`{STRAIGHT}` and `{MULTIPLYING}`."
+    )
+    rows = []
     for trial in trials:
         kept = next(head for head in trial["heads"] if head["kept"])
         trained = [head for head in trial["heads"] if head["origin"] == "trained"]
         as_good = [h for h in trained if h["nodes"] <= kept["nodes"] and h["error"] <= EQUAL * kept["error"]]
         origin = kept["origin"] if kept["origin"] == "trained" else f"units `{kept['origin']}` only"
-        lines.append(_row(trial["seed"], origin, len(as_good), len(trained)))
-    return "\n".join(lines)
+        rows.append((trial["seed"], origin, len(as_good), len(trained)))
+    heads = ("seed", "kept", "trained equations as short and good", "trained equations")
+    return f"{text}\n\n{table(heads, rows)}"
 
 
 def generalisation_table(condition: Mapping[str, Any], trials: Mapping[str, Trials]) -> str:
@@ -166,10 +162,7 @@ def generalisation_table(condition: Mapping[str, Any], trials: Mapping[str, Tria
     bound = condition["below"]
     beside = _is_the_papers(condition) and bound == 15
     paper = ["paper"] if beside else []
-    lines = [
-        _row("images", "after the encoder", *paper, f"result < {bound:g}", *paper, f"result >= {bound:g}"),
-        "|---" * (6 if beside else 4) + "|",
-    ]
+    rows = []
     for split in ("train", "test"):
         for network, group in trials.items():
             cells: list[str] = []
@@ -177,18 +170,14 @@ def generalisation_table(condition: Mapping[str, Any], trials: Mapping[str, Tria
                 values = [t[split][key] for t in finished(group) if t[split][key] is not None]
                 cells += [PAPER_GENERALISATION[network, split][side]] if beside else []
                 cells.append(f"**{_share(fmean(values) if values else None)}**")
-            lines.append(_row(split, NETWORKS[network], *cells))
-    return "\n".join(lines)
+            rows.append((split, NETWORKS[network], *cells))
+    heads = ("images", "after the encoder", *paper, f"result < {bound:g}", *paper, f"result >= {bound:g}")
+    return table(heads, rows)
 
 
 def paper_equations() -> str:
     """The equations that the paper prints."""
-    lines = ["| the paper's | equation |", "|---|---|"]
-    return "\n".join([*lines, *(f"| {name} | `{text}` |" for name, text in PAPER_EQUATIONS)])
-
-
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
+    return table(("the paper's", "equation"), [(name, f"`{text}`") for name, text in PAPER_EQUATIONS])
 
 
 def _clipped(text: str) -> str:

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eqlearn.latent.arithmetic import LATENTS
-from eqlearn.paper.mnist_measures import FIVE, Evaluation
+from eqlearn import Equation
+from eqlearn.paper.mnist_measures import FIVE, LATENTS, Evaluation
 from eqlearn.paper.pages.mnist import NETWORKS
-from eqlearn.report.figures import CHOSEN, DATA, FAINT, GREY, INK
-from eqlearn.symbolic.equation import Equation
+from eqlearn.paper.style import CHOSEN, DATA, FAINT, GREY, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,10 +102,8 @@ def draw_generalisation(trials: Mapping[str, Mapping[str, Any]]) -> Figure:
         ax.vlines(true, low, high, color=DATA, lw=2.2, alpha=0.45, label="90 % of predictions")
         ax.plot(true, middle, "o", ms=4.5, color=DATA, label="median")
         accuracy = trial["test"]["accuracy_from_bound"]
-        ax.set(
-            xlabel="true result y", ylabel="predicted ŷ" if ax is axes[0] else "",
-            xlim=(true.min() - margin, true.max() + margin),
-        )  # fmt: skip
+        ax.set(xlabel="true result y", xlim=(true.min() - margin, true.max() + margin))
+        ax.set_ylabel("predicted ŷ" if ax is axes[0] else "")
         _whole(ax)
         right = "nothing there" if accuracy is None else f"{100 * accuracy:.1f} % right"
         ax.set_title(f"{NETWORKS[network]}: {right} from {edge:g} on")

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from eqlearn.errors import counted
 from eqlearn.paper.benchmark import TARGETS
 from eqlearn.paper.dynamics_presets import find_preset
+from eqlearn.paper.ledger import read_ledger
 from eqlearn.paper.pages.dynamics import dynamics_table
 from eqlearn.paper.pages.headlines import PENALTIES, Ledgers, headlines
 from eqlearn.paper.pages.mnist import condition_page, finished
 from eqlearn.paper.rates import by_field, rate, rates_table
+from eqlearn.paper.style import counted, table
 from eqlearn.paper.timing import timing_table
-from eqlearn.runs.ledger import read_ledger
 
 TITLES = {
     "modern": "ours",
@@ -257,13 +257,13 @@ def _suites(ledgers: Ledgers) -> Iterator[str]:
     yield "## Beyond the paper: formulas of the literature"
     yield SUITES_TELL
     seconds = sorted(budgets)
-    lines = ["| suite | " + " | ".join(f"{s:g} s" for s in seconds) + " |", "|---" * (1 + len(seconds)) + "|"]
+    rows = []
     for suite in sorted({suite for group in budgets.values() for suite in group}):
-        cells = [
-            rate(list(budgets[s][suite]["trials"].values())) if suite in budgets[s] else "" for s in seconds
-        ]
-        lines.append(f"| {suite} | {' | '.join(cells)} |")
-    yield "\n".join(lines)
+        ran = [budgets[s].get(suite) for s in seconds]
+        rows.append(
+            [suite, *("" if ledger is None else rate(list(ledger["trials"].values())) for ledger in ran)]
+        )
+    yield table(["suite", *(f"{s:g} s" for s in seconds)], rows)
 
 
 def _peers(ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
@@ -274,22 +274,20 @@ def _peers(ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
     yield PEERS_TELL
     systems = by_field(ledgers[PEERS], "system")
     suites = list(by_field(ledgers[PEERS], "suite"))
-    lines = [f"| system | {' | '.join(suites)} | all |", "|---" * (2 + len(suites)) + "|"]
-    for system, trials in systems.items():
-        cells = [rate([t for t in trials if t["suite"] == suite]) for suite in suites]
-        lines.append(f"| {system} | {' | '.join([*cells, rate(trials)])} |")
-    yield "\n".join(lines)
+    rows = [
+        [system, *(rate([t for t in trials if t["suite"] == suite]) for suite in suites), rate(trials)]
+        for system, trials in systems.items()
+    ]
+    yield table(["system", *suites, "all"], rows)
     yield from _picture(PEERS, "Recovery against CPU seconds", shown)
 
 
 def _files(ledgers: Ledgers) -> str:
-    lines = ["| file | trials | command | made with |", "|---|---|---|---|"]
+    rows = []
     for name, ledger in ledgers.items():
         made = ledger["environment"]
         versions = f"eqlearn {made['eqlearn']}, torch {made['packages']['torch']}"
-        versions += f", {counted(made['threads'], 'thread')}"
-        lines.append(
-            f"| [{name}.json]({name}.json) | {len(ledger['trials'])} | `{ledger['command']}` "
-            f"| {versions}, {made['started'][:10]} |"
-        )
-    return "\n".join(lines)
+        versions += f", {counted(made['threads'], 'thread')}, {made['started'][:10]}"
+        link = f"[{name}.json]({name}.json)"
+        rows.append((link, len(ledger["trials"]), f"`{ledger['command']}`", versions))
+    return table(("file", "trials", "command", "made with"), rows)

@@ -1,4 +1,4 @@
-"""Ledgers of trials, and training that a kill does not lose: files from which a run is taken up."""
+"""Ledgers: every trial that was started, in a JSON file from which the next run goes on."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ import json
 import math
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
-from eqlearn.errors import InvalidFile
-from eqlearn.io.checksummed import atomic_write, read_checksummed, write_tensors
-from eqlearn.report.record import environment
-from eqlearn.training.loop import Beginning, Record
-from eqlearn.training.state import TrainingState
+from eqlearn import InvalidFile, atomic_write, environment
 
 
 class Ledger:
@@ -29,9 +24,8 @@ class Ledger:
                 raise InvalidFile(f"{path} was made with other settings; choose another `--out`")
         else:
             command = shlex.join(["eqlearn", *sys.argv[1:]])
-            self.plain = {
-                "settings": dict(settings), "command": command, "environment": environment(), "trials": {},
-            }  # fmt: skip
+            self.plain = {"settings": dict(settings), "command": command, "environment": environment()}
+            self.plain["trials"] = {}
 
     @property
     def trials(self) -> dict[str, dict[str, Any]]:
@@ -63,36 +57,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def followed(path: Path, start: Beginning, every: float = 20.0) -> Iterator[Record]:
-    """Trains to the end and gives its records; at a record, its state is written every few seconds.
-
-    ```python
-    for record in followed(folder / "training.safetensors", lambda state: train(..., resume=state)):
-        ...
-    ```
-
-    Where the file is there, `start` gets its state and training goes on from it, to the same end. The file
-    stays when training is over, so that what follows may be killed too; whoever has the result removes it.
-    """
-    training = start(_read(path))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written = monotonic()
-    for record in training:
-        yield record
-        if monotonic() - written >= every:
-            _write(path, training.state())
-            written = monotonic()
-    _write(path, training.state())
-
-
-def _read(path: Path) -> TrainingState | None:
-    if not path.exists():
-        return None
-    plain, tensors = read_checksummed(path)
-    return TrainingState.of(tensors, plain)
-
-
-def _write(path: Path, state: TrainingState) -> None:
-    write_tensors(path, state.plain(), state.tensors)

@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from eqlearn.report.standalone import standalone_page
+from eqlearn.paper.pages.standalone import standalone_page
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

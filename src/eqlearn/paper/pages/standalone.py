@@ -22,7 +22,7 @@ def standalone_page(markdown: str, folder: Path) -> str:
         r'<img src="([^":]+\.png)"', lambda place: f'<img src="{_embedded(folder / place[1])}"', body
     )
     title = re.search(r"^# (.+)$", markdown, re.MULTILINE)
-    style = (files("eqlearn.report") / "template" / "standalone.css").read_text(encoding="utf-8")
+    style = (files("eqlearn.paper.pages") / "standalone.css").read_text(encoding="utf-8")
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
