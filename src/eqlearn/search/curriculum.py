@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.errors import InvalidArgument
 from eqlearn.search.features import Features
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.structures import Level
 from eqlearn.search.step import Step
 from eqlearn.search.strategies import EXACT_FIRST, SKETCHES
+from eqlearn.validation.options import check_least, checked_choice
 
 # Multiplications that one step of a round may take.
 STEP = 2e8
@@ -29,10 +30,9 @@ class Curriculum:
     sketches: tuple[str, ...] = SKETCHES
 
     def __post_init__(self) -> None:
-        if self.hidden_layers < 1:
-            raise InvalidArgument(f"`hidden_layers` must be at least 1, got {self.hidden_layers}")
-        if strangers := [kind for kind in self.sketches if kind not in SKETCHES]:
-            raise UnknownName(f"no ansatz named {strangers[0]!r}; the known ones are {', '.join(SKETCHES)}")
+        check_least("hidden_layers", self.hidden_layers)
+        for kind in self.sketches:
+            checked_choice("ansatz", kind, SKETCHES)
         if not self.lessons:
             raise InvalidArgument(f"no level of `levels` fits into `hidden_layers`={self.hidden_layers}")
 

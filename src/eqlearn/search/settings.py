@@ -9,6 +9,7 @@ from eqlearn.search.ansatz.stepwise import LADDER
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
 from eqlearn.search.strategies import SKETCHES
+from eqlearn.validation.options import check_least
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
 SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
@@ -37,8 +38,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("members", "rows", "enough_rows", "patience", "finalists"):
-            if getattr(self, name) < 1:
-                raise InvalidArgument(f"`{name}` must be at least 1, got {getattr(self, name)}")
+            check_least(name, getattr(self, name))
         if not 0 <= self.validation < 1:
             raise InvalidArgument(f"`validation` must be at least 0 and below 1, got {self.validation}")
 
