@@ -14,10 +14,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.errors import InvalidArgument, UnknownName, WrongType, counted
+from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.primitives import PAPER, Primitive, PrimitivesLike, format_set, parse_layers
 from eqlearn.nn.sparse import SparseLinear, weights_left
-from eqlearn.validation.names import is_whole
+from eqlearn.validation.options import check_whole, checked_choice
 
 
 class SymbolicLayer(nn.Module):
@@ -139,8 +139,7 @@ class EQL(nn.Module):
     ) -> None:
         super().__init__()
         for name, count in (("in_features", in_features), ("out_features", out_features)):
-            if not is_whole(count) or count < 1:
-                raise InvalidArgument(f"`{name}` must be a whole number of at least 1, got {count!r}")
+            check_whole(name, count)
         sets = parse_layers(primitives, hidden_layers)
         seeds = member_seeds(seed, members)
         self.in_features = in_features
@@ -164,9 +163,7 @@ class EQL(nn.Module):
         """Draws all weights anew, each member from its own seed; masks are left as they are."""
         seeds = member_seeds(seeds, self.members)
         if isinstance(init, str):
-            if init not in INITS:
-                raise UnknownName(f"no `init` named {init!r}; the known ones are {', '.join(INITS)}")
-            init = INITS[init]
+            init = INITS[checked_choice("`init`", init, INITS)]
         generators = [torch.Generator().manual_seed(_in_32_bits(int(s))) for s in seeds]
         layers = self.linears
         for depth, layer in enumerate(layers):
