@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eqlearn.errors import UnknownName
-from eqlearn.validation.names import did_you_mean
+from eqlearn.validation.options import checked_choice
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,4 @@ SETS: dict[str, DataSet] = {
 
 def load(name: str) -> DataSet:
     """The data set of that name: `load("kepler").X`, `.y`."""
-    if name not in SETS:
-        raise UnknownName(f"no data set named {name!r}; {did_you_mean(name, SETS)}")
-    return SETS[name]
+    return SETS[checked_choice("data set", name, SETS)]

@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.errors import InvalidArgument
 from eqlearn.nn.eql import member_seeds
+from eqlearn.validation.options import checked_choice
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "tanh": torch.tanh, "silu": F.silu}
 
@@ -37,10 +38,7 @@ class EncoderShape:
     affine: bool = False
 
     def __post_init__(self) -> None:
-        if self.activation not in ACTIVATIONS:
-            raise UnknownName(
-                f"no `activation` named {self.activation!r}; known are {', '.join(ACTIVATIONS)}"
-            )
+        checked_choice("`activation`", self.activation, ACTIVATIONS)
         sizes = (self.filters, self.width, self.convolutions, self.stride, *self.hidden)
         if min(sizes) < 1:
             raise InvalidArgument(f"every size of an encoder must be at least 1, got {self}")
