@@ -30,6 +30,8 @@ def test_what_will_do_passes():
     options.check_whole("in_features", np.int32(2))
     options.check_number("seconds", None, float)
     options.check_together(None, None)
+    options.check_single("graph", None)
+    options.check_place("member", -3, 3)
 
     assert options.checked_choice("`form`", "map", options.FORMS) == "map"
     assert options.checked_range((0, 1), "x") == (0.0, 1.0)
@@ -51,6 +53,9 @@ def test_what_will_do_passes():
         (lambda: options.check_whole("a", 1.0), InvalidArgument, "`a` must be a whole number of at least 1"),
         (lambda: options.check_whole("a", 0), InvalidArgument, "`a` must be a whole number of at least 1"),
         (lambda: options.check_number("a", "60", float), WrongType, "`a` must be a number or None, got '60'"),
+        (lambda: options.check_single("graph", 3), InvalidArgument, "a population has no single graph"),
+        (lambda: options.check_place("member", 3, 3), InvalidArgument, "there is no member 3 among 3"),
+        (lambda: options.check_place("member", -4, 3), InvalidArgument, "there is no member -4 among 3"),
         (lambda: options.check_together(1, None), InvalidArgument, "`X` and `y` must be given together"),
         (lambda: options.checked_range((1, 0), "x"), InvalidArgument, "low < high, both finite"),
         (lambda: options.checked_range((0, math.inf), "x"), InvalidArgument, "low < high, both finite"),

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument, NotFinite
-from eqlearn.validation.trajectories import Trajectories, read_trajectories
+from eqlearn.validation.trajectories import Trajectories, check_latents, read_trajectories
 
 STATES = torch.arange(24.0, dtype=torch.float64).reshape(2, 6, 2)
 WAVE = np.stack([np.sin(np.arange(9.0)), np.cos(np.arange(9.0))], axis=1)
@@ -160,6 +160,20 @@ def test_a_rate_of_change_needs_a_step_of_time_and_a_few_times():
         read_trajectories([WAVE], "ode", None, None, 5)
     with pytest.raises(InvalidArgument, match=r"series 1 has 4 times, .* fewer than 5"):
         read_trajectories([WAVE, WAVE[:4]], "ode", 0.1, None, 5)
+
+
+@pytest.mark.parametrize(
+    ("latents", "names", "words"),
+    [
+        (0, ["u", "v"], "0 hidden parameters in 3 series: give at least 3 series"),
+        (2, ["u", "z"], "a state is named z, as hidden parameters are"),
+        (2, ["u", "z2"], "a state is named z2, as hidden parameters are"),
+    ],
+)
+def test_hidden_parameters_need_series_and_names(latents, names, words):
+    with pytest.raises(InvalidArgument, match=words):
+        check_latents(latents, Trajectories.of([WAVE] * 3, 0.1, names), 3)
+    check_latents(1, Trajectories.of([WAVE] * 3, 0.1, ["u", "z2"]), 3)
 
 
 def test_a_map_needs_neither():

@@ -16,14 +16,14 @@ from eqlearn.dynamics.discover import LONG, SHORT, FoundMotion, discover_dynamic
 from eqlearn.dynamics.selection import EXACT_MOTION
 from eqlearn.dynamics.shooting import TOLERANCE, Segments, ShootingFit, VectorField, shoot
 from eqlearn.dynamics.simulate import enough_substeps
-from eqlearn.errors import InvalidArgument, counted
+from eqlearn.errors import InvalidArgument
 from eqlearn.search.candidate import Candidate
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fill_constants, fitted, real_symbol
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.snap import simple_number, snap_constant
 from eqlearn.validation.options import check_budget
-from eqlearn.validation.trajectories import Trajectories, latent_names, read_trajectories
+from eqlearn.validation.trajectories import Trajectories, check_latents, latent_names, read_trajectories
 
 # Fewer series can't tell what differs between them from what does not.
 FEWEST_SERIES = 5
@@ -53,14 +53,7 @@ def discover_hidden(
     """
     check_budget(seconds, None)
     trajectories = read_trajectories(series, form, dt, names, FEWEST_TIMES)
-    if latents < 1 or len(trajectories.series) < FEWEST_SERIES:
-        raise InvalidArgument(
-            f"{counted(latents, 'hidden parameter')} in {len(trajectories.series)} series: give at least "
-            f"{FEWEST_SERIES} series, each with a parameter of its own, or no `latents`"
-        )
-    taken = {"z", *(f"z{i + 1}" for i in range(latents))} & set(trajectories.names)
-    if taken:
-        raise InvalidArgument(f"a state is named {min(taken)}, as hidden parameters are; rename it")
+    check_latents(latents, trajectories, FEWEST_SERIES)
     began = time.time()
     size = [
         float(((one - one.mean(axis=0)) / trajectories.spread).std(axis=0).sum())

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.primitives import PAPER, Primitive, PrimitivesLike, format_set, parse_layers
 from eqlearn.nn.sparse import SparseLinear, weights_left
-from eqlearn.validation.options import check_whole, checked_choice
+from eqlearn.validation.options import check_place, check_single, check_whole, checked_choice
 
 
 class SymbolicLayer(nn.Module):
@@ -234,8 +234,7 @@ class EQL(nn.Module):
 
     def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
         """The network on SymPy expressions: a column with one expression per output."""
-        if self.members is not None:
-            raise InvalidArgument("a population has no single equation; take one with `member(i)` first")
+        check_single("equation", self.members)
         x = sp.Matrix(list(x))
         if len(x) != self.in_features:
             raise InvalidArgument(f"{len(x)} variables for a network of {self.in_features} inputs")
@@ -252,8 +251,7 @@ class EQL(nn.Module):
         """One network of the population, as a network of its own (a copy)."""
         if self.members is None:
             raise InvalidArgument("this network has no `members`; it is a single one already")
-        if not -self.members <= index < self.members:
-            raise InvalidArgument(f"there is no member {index} among {self.members}")
+        check_place("member", index, self.members)
         gated = any(layer.gate is not None for layer in self.linears)
         sets = [layer.units for layer in self.layers]
         single = EQL(

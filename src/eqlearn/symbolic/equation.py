@@ -33,7 +33,7 @@ from eqlearn.symbolic.simplify import simplified
 from eqlearn.symbolic.snap import candidates
 from eqlearn.symbolic.tape import Tape, lower, number_value
 from eqlearn.validation.names import checked_names
-from eqlearn.validation.options import check_least, check_together, checked_range
+from eqlearn.validation.options import check_least, check_place, check_together, checked_range
 from eqlearn.validation.table import columns_of, target_of
 
 FORMAT, VERSION = "eqlearn-equation", 1
@@ -90,8 +90,7 @@ class Equation:
                 f"the network has {len(column)} outputs; say which with `output`, or use `Equation.read_all`"
             )
         output = output or 0
-        if not -len(column) <= output < len(column):
-            raise InvalidArgument(f"there is no `output` {output} among {len(column)}")
+        check_place("`output`", output, len(column))
         equation = cls(column[output], variables)
         return equation.simplified() if simplify else equation
 

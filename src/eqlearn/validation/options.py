@@ -39,6 +39,18 @@ def check_positive(name: str, value: Any) -> None:
         raise InvalidArgument(f"`{name}` must be positive, got {value}")
 
 
+def check_single(what: str, members: int | None) -> None:
+    """Refuses a population where one network is asked for."""
+    if members is not None:
+        raise InvalidArgument(f"a population has no single {what}; take one with `member(i)` first")
+
+
+def check_place(what: str, index: int, count: int) -> None:
+    """Refuses a place, counted from either end, among `count` of them."""
+    if not -count <= index < count:
+        raise InvalidArgument(f"there is no {what} {index} among {count}")
+
+
 def check_together(X: Any, y: Any) -> None:
     """Refuses inputs without targets, and targets without inputs."""
     if (X is None) != (y is None):

@@ -221,3 +221,16 @@ def read_trajectories(
 def latent_names(count: int) -> tuple[str, ...]:
     """What hidden parameters are called: z, or z1, z2, ..."""
     return ("z",) if count == 1 else tuple(f"z{i + 1}" for i in range(count))
+
+
+def check_latents(latents: int, trajectories: Trajectories, fewest: int) -> None:
+    """Refuses hidden parameters that fewer than the `fewest` series, or the states' names, leave no room
+    for."""
+    if latents < 1 or len(trajectories.series) < fewest:
+        raise InvalidArgument(
+            f"{counted(latents, 'hidden parameter')} in {len(trajectories.series)} series: give at least "
+            f"{fewest} series, each with a parameter of its own, or no `latents`"
+        )
+    # Fewer may be found than were allowed, so that a single z must be free as well.
+    if taken := {"z", *(f"z{i + 1}" for i in range(latents))} & set(trajectories.names):
+        raise InvalidArgument(f"a state is named {min(taken)}, as hidden parameters are; rename it")
