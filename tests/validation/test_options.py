@@ -63,7 +63,7 @@ def test_what_will_do_passes():
         (
             lambda: options.checked_choice("plan", "maps", options.FORMS),
             UnknownName,
-            "no plan named 'maps'; did you mean 'map'",
+            r"no plan named 'maps'; did you mean 'map'\? The known ones are ode, map$",
         ),
         (
             lambda: options.checked_choice("plan", ["ode"], options.FORMS),
@@ -74,6 +74,11 @@ def test_what_will_do_passes():
             lambda: options.checked_choice("plan", "pde2", ("map",)),
             UnknownName,
             "no plan named 'pde2'; the known ones are map",
+        ),
+        (
+            lambda: options.checked_choice("plan", "n77", [f"n{i}" for i in range(40)]),
+            UnknownName,
+            r"no plan named 'n77'; did you mean 'n7'\?$",
         ),
     ],
 )

@@ -14,6 +14,8 @@ from eqlearn.validation.names import did_you_mean
 
 # What equations of motion may say: rates of change, or the state one step later.
 FORMS = ("ode", "map")
+# Fewer choices than this are all listed, beside the guess at which of them was meant.
+FEW = 10
 
 
 def check_least(name: str, value: Any, least: int = 1) -> None:
@@ -105,5 +107,7 @@ def seed_of(random_state: Any) -> int:
 def checked_choice(what: str, value: Any, known: Collection[str]) -> str:
     """The value, if it is among the known ones; else an error that guesses at what was meant."""
     if not isinstance(value, str) or value not in known:
-        raise UnknownName(f"no {what} named {value!r}; {did_you_mean(str(value), known)}")
+        hint = did_you_mean(str(value), known)
+        menu = f" The known ones are {', '.join(known)}" if hint.endswith("?") and len(known) < FEW else ""
+        raise UnknownName(f"no {what} named {value!r}; {hint}{menu}")
     return value
