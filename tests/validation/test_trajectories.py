@@ -1,5 +1,7 @@
 """Trajectories: what is read, what can be asked of them, what is refused, and why."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,6 +51,12 @@ def test_a_data_frame_names_its_states():
 def test_trajectories_are_read_as_they_are():
     assert Trajectories.of(WHOLE, 0.25, ["u", "v"]) is WHOLE
     assert (WHOLE.dt, WHOLE.names) == (0.25, ("u", "v"))
+    assert Trajectories.of(WHOLE, parameter=[3.0]).parameter.tolist() == [3.0]
+
+
+def test_trajectories_stay_as_they_are():
+    with pytest.raises(FrozenInstanceError):
+        WHOLE.dt = 1.0
 
 
 def test_trajectories_have_one_step_of_time():

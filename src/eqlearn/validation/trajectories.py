@@ -48,14 +48,8 @@ class Trajectories:
         known = None if parameter is None else numbers_of(parameter, "`parameter`")
         chosen = checked_names(names if isinstance(names, str) else tuple(names), "names")
         _check(arrays, dt, chosen, known)
-        self._set(arrays, float(dt), chosen, None if known is None else torch.as_tensor(known))
-
-    def _set(
-        self, series: Sequence[Array], dt: float, names: tuple[str, ...], parameter: Tensor | None
-    ) -> None:
-        values = {"series": tuple(series), "dt": dt, "names": names, "parameter": parameter}
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        tensor = None if known is None else torch.as_tensor(known)
+        self.__dict__.update(series=arrays, dt=float(dt), names=chosen, parameter=tensor)
 
     @classmethod
     def of(
@@ -75,7 +69,7 @@ class Trajectories:
                 raise InvalidArgument(
                     f"`names` are {names}, but those of the trajectories {list(series.names)}; leave them out"
                 )
-            return series
+            return series if parameter is None else cls(series.series, series.dt, series.names, parameter)
         if hasattr(series, "columns"):  # a data frame
             names = list(series.columns) if names is None else names
             series = series.to_numpy()
@@ -93,7 +87,7 @@ class Trajectories:
     ) -> Trajectories:
         """Series that need no check: part of others, in which a state may rest, or from a file of ours."""
         made = cls.__new__(cls)
-        made._set(series, dt, tuple(names), parameter)
+        made.__dict__.update(series=tuple(series), dt=dt, names=tuple(names), parameter=parameter)
         return made
 
     def part(self, places: Sequence[int], most: int | None = None) -> Trajectories:
