@@ -38,7 +38,7 @@ from eqlearn.validation.trajectories import Trajectories, read_trajectories
 SHORT, LONG = 10, 40
 # Pieces of motion for choosing, and for the last fit.
 FEW, MANY = 40, 120
-# A rate's table has about so many rows: neighbouring rates come from the same values and tell the same.
+# Rows of a table of rates, at most: neighbouring rates come from the same values and tell the same.
 ROWS = 300
 # Longer formulas that fit to the noise may still hide a shorter law.
 SHORT_LAW = 16
@@ -51,11 +51,11 @@ SEARCHES = {
 }
 # The share of the time at which a search of each kind ends; the rest is for choosing and refitting.
 UNTIL = {"one": 0.45, "all": 0.75}
-# A simulation that misses by more than so many times the noise is not explained yet.
+# A state whose simulation misses by more than this multiple of the noise is not explained yet.
 ABOVE_NOISE = 1.15
 # Above this error, in units of the spread, there is noise, and constants gain from long pieces of motion.
 NOISY = 1e-4
-# Equations beyond so many nodes are not simulated: they follow the rates' errors, not the motion.
+# Longer equations, in nodes, are not simulated: they follow the rates' errors, not the motion.
 LONGEST = 60
 
 

@@ -29,7 +29,7 @@ from eqlearn.validation.trajectories import Trajectories, check_latents, latent_
 FEWEST_SERIES = 5
 # The share of the time for the series that moves most; the others only need their parameters.
 LEADING = 0.8
-# A constant differs if it varies by more than so many standard errors, and so much of its size.
+# A constant differs if it varies by more than this number of standard errors, and this share of its size.
 SURE, FAINT = 4.0, 1e-4
 PIECES = 20
 

@@ -179,7 +179,7 @@ class RightHandSide(nn.Module):
 def _apart(
     seed: int | Sequence[int] | None, number: int, members: int | None, networks: int
 ) -> list[int] | None:
-    """Seeds of one of so many networks, different from those of the others."""
+    """Seeds of one network of several, different from those of the others."""
     if seed is None:
         return None
     return [s * max(16, networks) + number for s in member_seeds(seed, members)]

@@ -71,7 +71,7 @@ class DynamicsSystem(nn.Module):
 class PropagationLoss(nn.Module):
     """The mean square error of the propagated states over the phase's `horizon`, one number per member.
 
-    States are compared in units of `scales`. With `batch`, each step sees so many pairs, drawn as a pure
+    States are compared in units of `scales`. With `batch`, each step sees that many pairs, drawn as a pure
     function of `seed` and of the step's number, which is part of the state: a resumed run is identical.
     With `windows`, a rollout starts anywhere in the propagated series, not only at its beginning.
     """

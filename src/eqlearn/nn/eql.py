@@ -65,7 +65,7 @@ def argument_rows(units: Sequence[Primitive]) -> tuple[tuple[int, ...], ...]:
 
 
 def layer_widths(in_features: int, units: Sequence[int], skip: bool, bias: bool) -> list[int]:
-    """How many inputs each linear map has, first layer to read-out, for so many `units` per layer."""
+    """How many inputs each linear map has, first layer to read-out, given the `units` of each layer."""
     extra = (in_features if skip else 0) + int(bias)
     return [in_features + int(bias), *(count + extra for count in units)]
 
@@ -75,7 +75,7 @@ class Init:
     """How weights start: a spread for the first, the middle and the last layer.
 
     With `fan_in`, spreads are divided by the fourth root of the number of inputs. `truncate` redraws
-    beyond so many standard deviations; `uniform_readout` draws the last layer from [0, 1).
+    beyond that many standard deviations; `uniform_readout` draws the last layer from [0, 1).
     """
 
     first: float = 0.5

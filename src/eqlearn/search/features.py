@@ -145,9 +145,9 @@ def _unit(target: np.ndarray) -> float:
     return spread if spread > 1e-3 * largest else largest or 1.0
 
 
-# A table of so few columns is seen whole; of a wider one at least so many columns.
+# A table of up to FEW columns is seen whole; of a wider one at least the LEAST.
 FEW, LEAST = 12, 7
-# So many rows tell which columns matter, in so many bins of equal count.
+# Rows that suffice to tell which columns matter, and bins of equal count that these are put into.
 _ROWS, _BINS = 4000, 8
 
 
@@ -163,7 +163,7 @@ def screen(X: np.ndarray, y: np.ndarray, most: int) -> tuple[int, ...]:
     step = max(1, len(X) // _ROWS)
     z, targets = _standard(X[::step]), _standard(y[::step])
     gains = np.max([_twice(z, target) for target in targets.T], axis=0)
-    # The largest gain of so many columns and pairs by pure chance is seldom above this.
+    # The largest gain of all columns and pairs by pure chance is seldom above this.
     chance = 1.5 * math.log(columns**2)
     count = min(max(LEAST, int((gains > chance).sum())), most)
     return tuple(sorted(int(i) for i in np.argsort(-gains, kind="stable")[:count]))

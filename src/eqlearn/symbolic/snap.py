@@ -133,7 +133,7 @@ def candidates(value: float, error: float | None, tolerance: float, with_data: b
     return found
 
 
-# A constant may move by so many standard errors, and by rounding or an integrator's error in any case.
+# A constant may move by this number of standard errors, and by rounding or an integrator's error in any case.
 ERRORS, ROUNDING = 3.0, 1e-5
 
 
