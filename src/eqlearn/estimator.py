@@ -16,7 +16,7 @@ import sympy as sp
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from eqlearn.errors import InvalidArgument, UnknownName, WrongType, counted
+from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.report.figures import constants_frame, front_frame
 from eqlearn.search.candidate import Candidate, Rule
@@ -27,13 +27,22 @@ from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import noise_of
 from eqlearn.training.presets import PRESETS, Preset
 from eqlearn.validation.names import SearchPenalty
-from eqlearn.validation.table import Table, arrange, read_outside, read_table, some_rows
+from eqlearn.validation.options import check_number, check_together, checked_choice, seed_of
+from eqlearn.validation.table import (
+    Table,
+    arrange,
+    check_namesakes,
+    column_names,
+    read_outside,
+    read_table,
+    some_rows,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# So many rows are kept for drawing; all rows serve the fit.
+# The most rows that are kept for drawing; all rows serve the fit.
 _DRAWN_ROWS = 2000
 # Parameters that are numbers, if they are given; the search says which numbers will do.
 _NUMBERS = {"hidden_layers": Integral, "seconds": Real, "restarts": Integral, "n_jobs": Integral}
@@ -107,14 +116,12 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         `sample_weight` says how much each row matters; whole numbers count equal rows. `extrapolation` holds
         data `(X, y)` outside the training range, measured but never fitted.
         """
-        if self.multi_output not in ("shared", "separate"):
-            raise UnknownName(f"`multi_output` must be 'shared' or 'separate', got {self.multi_output!r}")
+        checked_choice("`multi_output`", self.multi_output, ("shared", "separate"))
         for name, kind in _NUMBERS.items():
-            value = getattr(self, name)
-            if not (value is None or isinstance(value, kind)):
-                raise WrongType(f"`{name}` must be a number or None, got {value!r}")
-        _refuse_namesakes(X)
-        names = _target_names(y)
+            check_number(name, getattr(self, name), kind)
+        # scikit-learn's own message would not say which columns can't be told apart.
+        check_namesakes(getattr(X, "columns", ()))
+        names = column_names(y)
         X, y = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
         )
@@ -140,7 +147,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         return self
 
     def _search_all(self, data: Table, far: Table | None) -> tuple[Found, ...]:
-        seed = _seed(self.random_state)
+        seed = seed_of(self.random_state)
         memories = self._memories(data, seed) if self.warm_start else [None] * len(self._groups)
         founds = []
         for group, memory in zip(self._groups, memories, strict=True):
@@ -295,8 +302,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         from eqlearn.report.figures import Picture, draw, new_figure
 
         founds = self._founds()
-        if (X is None) != (y is None):
-            raise InvalidArgument("`X` and `y` must be given together")
+        check_together(X, y)
         if not 0 <= output < len(self.target_names_):
             raise InvalidArgument(f"there is no `output` {output} among {len(self.target_names_)}")
         if X is None:
@@ -319,20 +325,6 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-def _seed(random_state: Any) -> int:
-    if random_state is None:
-        return int(np.random.default_rng().integers(2**31 - 1))
-    if isinstance(random_state, Integral):
-        if random_state < 0:
-            raise InvalidArgument(f"`random_state` must not be negative, got {random_state}")
-        return int(random_state)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31 - 1))
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31 - 1))
-    raise WrongType(f"`random_state` must be None, a number or a numpy generator, got {random_state!r}")
-
-
 def _find_settings(settings: Any, penalty: str) -> tuple[Settings, Preset | None]:
     if isinstance(settings, Settings):
         return settings, None
@@ -340,24 +332,6 @@ def _find_settings(settings: Any, penalty: str) -> tuple[Settings, Preset | None
         return Settings(), settings
     if settings == "modern":
         return Settings(), None
-    if settings not in ("paper", "released"):
-        raise UnknownName(f"no `settings` named {settings!r}; use 'modern', 'paper', 'released' or an object")
-    if penalty not in tuple(SearchPenalty):
-        raise UnknownName(f"no `penalty` named {penalty!r}; use 'half' or 'l0'")
+    checked_choice("`settings`", settings, ("modern", "paper", "released"))
+    checked_choice("`penalty`", penalty, tuple(SearchPenalty))
     return Settings(), PRESETS[settings if penalty == "half" else f"{settings}-l0"]
-
-
-def _refuse_namesakes(X: Any) -> None:
-    """A frame whose columns can't be told apart; scikit-learn's own message would not say which."""
-    if hasattr(X, "columns"):
-        twice = [name for name, count in Counter(X.columns).items() if count > 1]
-        if twice:
-            raise InvalidArgument(f"`X` has several columns named {twice[0]!r}; rename them")
-
-
-def _target_names(y: Any) -> list[str]:
-    """The names a series or frame gives its targets; none otherwise."""
-    if hasattr(y, "columns"):
-        return [str(name) for name in y.columns]
-    name = getattr(y, "name", None)
-    return [str(name)] if name is not None and np.ndim(y) == 1 else []

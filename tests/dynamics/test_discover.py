@@ -5,7 +5,7 @@ import sympy as sp
 from eqlearn.dynamics.discover import discover_dynamics, tables, target_names
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.symbolic.equation import Equation
-from eqlearn.validation.trajectories import Recording
+from eqlearn.validation.trajectories import Trajectories
 from moving import damped, lorenz, lotka_volterra, series_of
 
 LORENZ = ("10*y - 10*x", "28*x - x*z - y", "x*y - 8*z/3")
@@ -117,7 +117,7 @@ def test_progress_is_told_of_all_states_together(watched):
 
 
 def test_the_table_of_a_map_is_each_state_and_the_next():
-    X, y = tables(Recording.of([np.arange(4.0)[:, None], np.arange(7.0, 9.0)[:, None]]), "map")
+    X, y = tables(Trajectories.of([np.arange(4.0)[:, None], np.arange(7.0, 9.0)[:, None]]), "map")
 
     np.testing.assert_array_equal(np.hstack([X, y]), [[0, 1], [1, 2], [2, 3], [7, 8]])
 

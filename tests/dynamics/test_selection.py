@@ -5,7 +5,7 @@ import sympy as sp
 from eqlearn.dynamics.selection import best_together, fitted_model, snapped, without_spare_terms
 from eqlearn.dynamics.shooting import Segments
 from eqlearn.symbolic.equation import Equation
-from eqlearn.validation.trajectories import Recording
+from eqlearn.validation.trajectories import Trajectories
 from moving import lorenz, series_of
 
 WIND = ("-10.01*x + 9.99*y", "-1.001*x*z + 28.02*x - 0.999*y", "1.001*x*y - 2.665*z")
@@ -18,14 +18,14 @@ def parsed(texts, names="xyz"):
 @pytest.fixture(scope="module")
 def wind():
     """Pieces of a clean, chaotic motion."""
-    recording = Recording.of(series_of(lorenz, [[-8, 8, 27]], 2, 0.01), 0.01, list("xyz"))
-    return Segments.of(recording, "ode", 10, 15)
+    trajectories = Trajectories.of(series_of(lorenz, [[-8, 8, 27]], 2, 0.01), 0.01, list("xyz"))
+    return Segments.of(trajectories, "ode", 10, 15)
 
 
 def damped(damping, noise):
     """Pieces of a damped oscillation."""
     series = series_of(lambda t, s: [s[1], -2 * s[0] - damping * s[1]], [[1, 0], [0, 1.5]], 12, 0.1, noise)
-    return Segments.of(Recording.of(series, 0.1, ["x", "v"]), "ode", 20, 12)
+    return Segments.of(Trajectories.of(series, 0.1, ["x", "v"]), "ode", 20, 12)
 
 
 def terms(equation):

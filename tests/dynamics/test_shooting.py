@@ -5,7 +5,7 @@ from eqlearn.dynamics.shooting import Segments, VectorField, shoot
 from eqlearn.dynamics.simulate import enough_substeps, simulate
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
-from eqlearn.validation.trajectories import Recording
+from eqlearn.validation.trajectories import Trajectories
 from moving import lorenz, lotka_volterra, series_of
 
 PREY = ("-0.4*u*v + 1.1*u", "0.1*u*v - 0.4*v")
@@ -21,8 +21,8 @@ def changed(equations, factor):
 
 
 def segments(system, starts, end, dt, names, steps, noise=0.0):
-    recording = Recording.of(series_of(system, starts, end, dt, noise), dt, list(names))
-    return Segments.of(recording, "ode", steps, 30)
+    trajectories = Trajectories.of(series_of(system, starts, end, dt, noise), dt, list(names))
+    return Segments.of(trajectories, "ode", steps, 30)
 
 
 def test_a_simulation_follows_scipy():
@@ -109,7 +109,7 @@ def test_fixed_constants_stay():
 
 def test_a_constant_that_another_makes_up_for_has_no_finite_error():
     series = [(1 - 0.5 * np.exp(-0.1 * np.arange(30)))[:, None]]
-    pieces = Segments.of(Recording.of(series, 0.1, ["x"]), "ode", 10, 5)
+    pieces = Segments.of(Trajectories.of(series, 0.1, ["x"]), "ode", 10, 5)
 
     fit = shoot(VectorField(parsed(["(0.1*x + 0.5)*(0.2*x + 0.7)"], "x")), pieces)
 
@@ -132,15 +132,15 @@ def test_a_coarse_step_is_divided():
 
 
 def test_a_map_is_not_divided():
-    pieces = Segments.of(Recording.of(np.array([[0.1], [0.3], [0.7]])), "map", 2, 5)
+    pieces = Segments.of(Trajectories.of(np.array([[0.1], [0.3], [0.7]])), "map", 2, 5)
 
     assert enough_substeps(parsed(["3.5*x*(1 - x)"], "x"), pieces, 1e-9) == 1
 
 
 def test_pieces_do_not_cross_from_one_series_to_another():
-    recording = Recording.of([np.arange(7.0)[:, None], 100 + np.arange(12.0)[:, None]])
+    trajectories = Trajectories.of([np.arange(7.0)[:, None], 100 + np.arange(12.0)[:, None]])
 
-    pieces = Segments.of(recording, "map", 4, 99)
+    pieces = Segments.of(trajectories, "map", 4, 99)
 
     assert (np.diff(pieces.values * pieces.scale, axis=1).round(9) == 1).all()
 
@@ -148,7 +148,7 @@ def test_pieces_do_not_cross_from_one_series_to_another():
 def test_a_short_series_does_not_shorten_the_pieces_of_the_others():
     long, short = np.arange(20.0)[:, None], np.arange(3.0)[:, None]
 
-    pieces = Segments.of(Recording.of([long, short, long]), "map", 9, 99)
+    pieces = Segments.of(Trajectories.of([long, short, long]), "map", 9, 99)
 
     assert pieces.values.shape[1] == 10
 
@@ -156,14 +156,14 @@ def test_a_short_series_does_not_shorten_the_pieces_of_the_others():
 def test_a_law_that_diverges_in_coarse_steps_gets_finer_ones():
     t = np.arange(20.0)
     x = 1 / np.sqrt(1 + 40 * t)  # of dx/dt = -20 x³
-    pieces = Segments.of(Recording.of([x[:, None]], 1.0, ["x"]), "ode", 10, 2)
+    pieces = Segments.of(Trajectories.of([x[:, None]], 1.0, ["x"]), "ode", 10, 2)
 
     assert enough_substeps(parsed(["-20*x**3"], "x"), pieces, 1e-3) > 8
 
 
 def test_a_law_that_diverges_however_fine_the_steps_is_not_divided():
     t = 0.1 * np.arange(20.0)
-    pieces = Segments.of(Recording.of([np.cos(t)[:, None]], 0.1, ["x"]), "ode", 10, 2)
+    pieces = Segments.of(Trajectories.of([np.cos(t)[:, None]], 0.1, ["x"]), "ode", 10, 2)
 
     assert enough_substeps(parsed(["1e6*x**3 + 1e6"], "x"), pieces, 1e-3) == 1
 

@@ -32,20 +32,20 @@ def refused(path, message, error=InvalidArgument, **options):
 
 
 def test_series_are_told_apart_by_their_id(write):
-    recording = read_series(write(table()), ["u", "v"], time="t", run="run").recording
+    trajectories = read_series(write(table()), ["u", "v"], time="t", run="run").trajectories
 
-    assert [len(one) for one in recording.series] == [6, 6]
-    np.testing.assert_allclose(recording.series[1][:, 0], table().u[6:])
+    assert [len(one) for one in trajectories.series] == [6, 6]
+    np.testing.assert_allclose(trajectories.series[1][:, 0], table().u[6:])
 
 
 def test_the_step_comes_from_the_times(write):
-    assert read_series(write(table(dt=0.25)), ["u"], time="t", run="run").recording.dt == 0.25
+    assert read_series(write(table(dt=0.25)), ["u"], time="t", run="run").trajectories.dt == 0.25
 
 
 def test_without_times_rows_are_one_unit_apart(write):
-    recording = read_series(write(table((6,))), ["u", "v"]).recording
+    trajectories = read_series(write(table((6,))), ["u", "v"]).trajectories
 
-    assert (recording.dt, len(recording.series)) == (1.0, 1)
+    assert (trajectories.dt, len(trajectories.series)) == (1.0, 1)
 
 
 def test_rows_are_put_in_order_of_time(write):
@@ -54,32 +54,32 @@ def test_rows_are_put_in_order_of_time(write):
     shuffled = read_series(write(mixed), ["u", "v"], time="t", run="run")
     ordered = read_series(write(mixed.sort_values(["run", "t"])), ["u", "v"], time="t", run="run")
 
-    by_start = {float(one[0, 0]): one for one in shuffled.recording.series}
-    for one in ordered.recording.series:
+    by_start = {float(one[0, 0]): one for one in shuffled.trajectories.series}
+    for one in ordered.trajectories.series:
         np.testing.assert_array_equal(by_start[float(one[0, 0])], one)
 
 
 def test_times_rounded_in_a_file_are_even(write):
     frame = table((40,), dt=1 / 3).assign(t=lambda f: f.t.round(3))
 
-    assert read_series(write(frame), ["u"], time="t").recording.dt == pytest.approx(1 / 3, rel=1e-3)
+    assert read_series(write(frame), ["u"], time="t").trajectories.dt == pytest.approx(1 / 3, rel=1e-3)
 
 
 def test_series_may_have_unequal_lengths(write):
-    recording = read_series(write(table((6, 9))), ["u", "v"], time="t", run="run").recording
+    trajectories = read_series(write(table((6, 9))), ["u", "v"], time="t", run="run").trajectories
 
-    assert [len(one) for one in recording.series] == [6, 9]
+    assert [len(one) for one in trajectories.series] == [6, 9]
 
 
-def test_unequal_lengths_are_no_trajectories(write):
+def test_unequal_lengths_are_no_single_tensor(write):
     read = read_series(write(table((6, 9))), ["u", "v"], time="t", run="run")
 
     with pytest.raises(InvalidArgument, match="unequal lengths, from 6 to 9 times; cut all to 6"):
-        read.trajectories()
+        assert read.trajectories.states is None
 
 
-def test_equal_lengths_are_trajectories(write):
-    trajectories = read_series(write(table()), ["u", "v"], time="t", run="run").trajectories()
+def test_equal_lengths_are_one_tensor(write):
+    trajectories = read_series(write(table()), ["u", "v"], time="t", run="run").trajectories
 
     assert (tuple(trajectories.states.shape), trajectories.dt) == ((2, 6, 2), 0.5)
 
@@ -159,7 +159,7 @@ def test_series_are_called_what_the_file_calls_them(tmp_path, suffix, ids, calle
     found = read_series(path, ["u", "v"], time="t", run="run")
 
     assert found.ids == called
-    np.testing.assert_allclose(found.recording.series[1][:, 0], table().u[6:])
+    np.testing.assert_allclose(found.trajectories.series[1][:, 0], table().u[6:])
 
 
 def test_a_table_without_an_id_is_one_series(write):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import linregress
 
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.latent.gauge import Gauge, canonical_gauge, fit_gauge, rewritten, without_small
@@ -123,3 +124,13 @@ def test_a_gauge_of_scale_zero_is_refused():
 def test_a_latent_of_another_name_is_refused():
     with pytest.raises(InvalidArgument, match="'z'"):
         rewritten(Equation.parse("u", ["u"]), Gauge(1.0, 0.0), "z", "a")
+
+
+def test_a_noisy_line_is_that_of_scipy():
+    z = torch.linspace(3.0, 4.0, 20, dtype=torch.float64)
+    parameter = 2 * z + torch.sin(40 * z)
+
+    gauge, line = fit_gauge(z, parameter), linregress(z.numpy(), parameter.numpy())
+
+    found = [gauge.scale, gauge.shift, gauge.correlation]
+    np.testing.assert_allclose(found, [line.slope, line.intercept, line.rvalue], rtol=1e-12)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
-from eqlearn.search.features import screen
+from eqlearn.search.features import _ranks, screen
 from eqlearn.search.settings import Screening
 
 FEW, LEAST = Screening().max_unscreened, Screening().min_columns
@@ -76,3 +77,9 @@ def test_few_rows_constant_columns_and_a_constant_target_do_no_harm(rows):
     X[:, 3] = 7.0
 
     assert len(screen(X, np.full((rows, 1), 2.0), 36)) >= LEAST
+
+
+def test_ranks_are_those_of_scipy_also_of_equal_values():
+    values = np.random.default_rng(0).integers(0, 9, size=40).astype(float)
+
+    np.testing.assert_array_equal(_ranks(values), rankdata(values, method="ordinal") - 1)

@@ -24,7 +24,7 @@ from eqlearn.cli.printing import displayed, print_found, run_folder
 from eqlearn.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from eqlearn.validation.trajectories import Recording
+    from eqlearn.validation.trajectories import Trajectories
 
 
 class Form(StrEnum):
@@ -84,13 +84,13 @@ def dynamics(
 
     check_resume(resume, out)
     table = read_series(data, listed_names(states), time=time or None, run=run or None)
-    table = replace(table, recording=_timed(table.recording, time, dt, form))
+    table = replace(table, trajectories=_timed(table.trajectories, time, dt, form))
     plan = Plan(
         primitives=primitives or SCIENCE, hidden_layers=hidden_layers, seed=seed, seconds=seconds,
         restarts=restarts, jobs=jobs,
     )  # fmt: skip
     folder = run_folder(out, table.stem)
-    targets = ", ".join(target_names(table.recording.names, form.value))
+    targets = ", ".join(target_names(table.trajectories.names, form.value))
     with displayed(seconds, targets, quiet or json) as progress:
         record = search_dynamics(
             folder, table, plan, form=form.value, latents=latents, resume=resume, progress=progress
@@ -100,9 +100,9 @@ def dynamics(
         typer.echo(f"\n{parameters_text(record)}")
 
 
-def _timed(recording: Recording, time: str, dt: float | None, form: Form) -> Recording:
-    """The recording at the step of time that its column of times says, or else `--dt`."""
-    from eqlearn.validation.trajectories import Recording
+def _timed(read: Trajectories, time: str, dt: float | None, form: Form) -> Trajectories:
+    """What was read, at the step of time that its column of times says, or else `--dt`."""
+    from eqlearn.validation.trajectories import Trajectories
 
     if time and dt is not None:
         raise InvalidArgument(
@@ -113,4 +113,4 @@ def _timed(recording: Recording, time: str, dt: float | None, form: Form) -> Rec
             "rates of change need a step of time: name the column of times with `--time`, give the step with "
             "`--dt`, or look for a map with `--form map`"
         )
-    return recording if dt is None else Recording.of(recording.series, dt, recording.names)
+    return read if dt is None else Trajectories(read.series, dt, read.names)

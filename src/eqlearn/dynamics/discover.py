@@ -21,23 +21,23 @@ from eqlearn.dynamics.selection import (
 )
 from eqlearn.dynamics.shooting import Segments
 from eqlearn.dynamics.simulate import simulate
-from eqlearn.errors import InvalidArgument, UnknownName, counted
+from eqlearn.errors import InvalidArgument, counted
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
 from eqlearn.numerics.criteria import EXACT_MOTION
 from eqlearn.search.candidate import Candidate, pareto_front
-from eqlearn.search.search import Found, Progress, check_budget, discover
+from eqlearn.search.search import Found, Progress, discover
 from eqlearn.search.settings import SCIENCE, STRATEGY_ORDER, Settings
 from eqlearn.search.step import Journal
 from eqlearn.symbolic.equation import Equation
-from eqlearn.validation.trajectories import Recording, Trajectories
+from eqlearn.validation.options import check_budget
+from eqlearn.validation.trajectories import Trajectories, read_trajectories
 
-FORMS = ("ode", "map")
 # Steps of the simulations that choose among equations, and of those that see through noise.
 SHORT, LONG = 10, 40
 # Pieces of motion for choosing, and for the last fit.
 FEW, MANY = 40, 120
-# A rate's table has about so many rows: neighbouring rates come from the same values and tell the same.
+# Rows of a table of rates, at most: neighbouring rates come from the same values and tell the same.
 ROWS = 300
 # Longer formulas that fit to the noise may still hide a shorter law.
 SHORT_LAW = 16
@@ -50,11 +50,11 @@ SEARCHES = {
 }
 # The share of the time at which a search of each kind ends; the rest is for choosing and refitting.
 UNTIL = {"one": 0.45, "all": 0.75}
-# A simulation that misses by more than so many times the noise is not explained yet.
+# A state whose simulation misses by more than this multiple of the noise is not explained yet.
 ABOVE_NOISE = 1.15
 # Above this error, in units of the spread, there is noise, and constants gain from long pieces of motion.
 NOISY = 1e-4
-# Equations beyond so many nodes are not simulated: they follow the rates' errors, not the motion.
+# Longer equations, in nodes, are not simulated: they follow the rates' errors, not the motion.
 LONGEST = 60
 
 
@@ -123,9 +123,9 @@ def discover_dynamics(
 ) -> FoundMotion:
     """Finds the equations of motion of `series`: an ODE `dy/dt = f(y)`, or a map `y' = f(y)`.
 
-    **Main arguments:** `series`, as `Recording.of` takes them, with `names` and the step of time `dt`, which
-    an ODE needs (its constants are in that unit) and a map does not; `seconds` and `restarts`, the budget of
-    all states together and of each state; `seed`.
+    **Main arguments:** `series`, as `Trajectories.of` takes them, with `names` and the step of time `dt`,
+    which an ODE needs (its constants are in that unit) and a map does not; `seconds` and `restarts`, the
+    budget of all states together and of each state; `seed`.
 
     **Other arguments:** as for `discover`; `journal` gives the journal of the search of that name.
 
@@ -134,14 +134,14 @@ def discover_dynamics(
     equations are then chosen, rid of spare terms, refitted and snapped by simulating the motion itself.
     """
     check_budget(seconds, restarts)
-    recording = recorded(series, form, dt, names)
+    trajectories = read_trajectories(series, form, dt, names, FEWEST_TIMES)
     began = time.time()
     end = math.inf if seconds is None else began + seconds
-    task = _Task(recording, form, began, progress, journal, {
+    task = _Task(trajectories, form, began, progress, journal, {
         "primitives": primitives, "penalty": penalty, "seed": seed, "n_jobs": n_jobs,
-        "variables": recording.names,
+        "variables": trajectories.names,
     })  # fmt: skip
-    task.search("products", range(len(recording.names)), 1, end, restarts=1)
+    task.search("products", range(len(trajectories.names)), 1, end, restarts=1)
     model = task.choose(end)
     stages = {"one": 1, "all": hidden_layers} if hidden_layers > 1 else {"all": 1}
     for name, layers in stages.items():
@@ -153,50 +153,26 @@ def discover_dynamics(
     return task.finish(model, end)
 
 
-def recorded(series: Any, form: str, dt: float | None, names: Iterable[str] | None) -> Recording:
-    """The recording of series whose equations are to be of this form: rates of change need a step of time."""
-    if form not in FORMS:
-        raise UnknownName(f"no `form` of dynamics named {form!r}; use 'ode' or 'map'")
-    if form == "ode" and dt is None and not isinstance(series, Trajectories):
-        raise InvalidArgument(
-            "`dt`, the step of time, is not given, and rates of change need it; give it (1.0 if rows are one "
-            "unit of time apart), or use `form` 'map'"
-        )
-    recording = Recording.of(series, dt, names)
-    _check_long_enough(recording, form)
-    return recording
-
-
-def _check_long_enough(recording: Recording, form: str) -> None:
-    fewest = FEWEST_TIMES if form == "ode" else 2
-    short = [i for i, one in enumerate(recording.series) if len(one) < fewest]
-    if short:
-        raise InvalidArgument(
-            f"series {short[0]} has {len(recording.series[short[0]])} times, too few to tell a rate of "
-            f"change; leave out series of fewer than {fewest}, or use `form` 'map'"
-        )
-
-
 class _Task:
     """A search for dynamics under way: its tables, what was found for each state, the best model."""
 
     def __init__(
         self,
-        recording: Recording,
+        trajectories: Trajectories,
         form: str,
         began: float,
         progress: Callable[[Progress], None] | None,
         journal: Callable[[str], Journal] | None,
         options: dict[str, Any],
     ) -> None:
-        self.recording, self.form, self.began = recording, form, began
+        self.trajectories, self.form, self.began = trajectories, form, began
         self.progress, self.journal, self.options = progress, journal, options
-        self.X, self.y = tables(recording, form)
-        self.noise = np.zeros(len(recording.names))
+        self.X, self.y = tables(trajectories, form)
+        self.noise = np.zeros(len(trajectories.names))
         if form == "ode":
-            self.noise = noise_level(recording.long) / recording.spread
-        self.segments = Segments.of(recording, form, SHORT, FEW)
-        self.found: list[dict[str, Found]] = [{} for _ in recording.names]
+            self.noise = noise_level(trajectories.long) / trajectories.spread
+        self.segments = Segments.of(trajectories, form, SHORT, FEW)
+        self.found: list[dict[str, Found]] = [{} for _ in trajectories.names]
         self.stopped = False
 
     @property
@@ -261,7 +237,7 @@ class _Task:
     def unexplained(self, model: Model) -> list[int]:
         """The states whose simulation misses more than the noise, or whose equation is long."""
         if not model.fit.finite:
-            return list(range(len(self.recording.names)))
+            return list(range(len(self.trajectories.names)))
         enough = np.maximum(ABOVE_NOISE * self.noise, EXACT_MOTION)
         return [
             k
@@ -272,7 +248,7 @@ class _Task:
     def finish(self, model: Model, end: float) -> FoundMotion:
         """Refits on long pieces where there is noise, snaps, and lists the front."""
         noisy = model.fit.finite and model.error > NOISY
-        segments = Segments.of(self.recording, self.form, LONG if noisy else SHORT, MANY)
+        segments = Segments.of(self.trajectories, self.form, LONG if noisy else SHORT, MANY)
         try:
             final = fitted_model(model.equations, segments)
             if final.fit.finite:
@@ -289,13 +265,13 @@ class _Task:
             best=best, front=front,
             restarts=sum(f.restarts for f in every), rounds=sum(f.rounds for f in every),
             exact_restarts=sum(f.exact_restarts for f in every), failures=dict(failures),
-            seconds=time.time() - self.began, ended=self._ended(best, end), variables=self.recording.names,
-            inputs=self.recording.names,
+            seconds=time.time() - self.began, ended=self._ended(best, end), variables=self.trajectories.names,
+            inputs=self.trajectories.names,
         )  # fmt: skip
         return FoundMotion(
-            found, target_names(self.recording.names, self.form),
-            tuple(float(n) for n in model.fit.errors * self.recording.spread),
-            model.segments.values.shape[1] - 1, self.recording.dt, self.form, (self.X, self.y),
+            found, target_names(self.trajectories.names, self.form),
+            tuple(float(n) for n in model.fit.errors * self.trajectories.spread),
+            model.segments.values.shape[1] - 1, self.trajectories.dt, self.form, (self.X, self.y),
         )  # fmt: skip
 
     def _ended(self, best: Candidate, end: float) -> str:
@@ -336,14 +312,14 @@ def _front(searches: dict[str, Found]) -> list[Equation]:
     return [c.equations[0] for c in front if c.complexity <= LONGEST] or [front[0].equations[0]]
 
 
-def tables(recording: Recording, form: str) -> tuple[np.ndarray, np.ndarray]:
+def tables(trajectories: Trajectories, form: str) -> tuple[np.ndarray, np.ndarray]:
     """States and their rates of change, smoothed; or states and what follows them, as they are."""
     if form == "map":
         return (
-            np.concatenate([one[:-1] for one in recording.series]),
-            np.concatenate([one[1:] for one in recording.series]),
+            np.concatenate([one[:-1] for one in trajectories.series]),
+            np.concatenate([one[1:] for one in trajectories.series]),
         )
-    states, rates = smooth(recording.long, recording.dt)
+    states, rates = smooth(trajectories.long, trajectories.dt)
     X, y = np.concatenate(states), np.concatenate(rates)
     rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), ROWS)).round().astype(int))
     return X[rows], y[rows]

@@ -11,24 +11,25 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from eqlearn.dynamics.discover import LONG, SHORT, FoundMotion, discover_dynamics, recorded, tables
+from eqlearn.dynamics.derivatives import FEWEST_TIMES
+from eqlearn.dynamics.discover import LONG, SHORT, FoundMotion, discover_dynamics, tables
 from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, shoot
 from eqlearn.dynamics.simulate import enough_substeps
-from eqlearn.errors import InvalidArgument, counted
+from eqlearn.errors import InvalidArgument
 from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE
 from eqlearn.search.candidate import Candidate
-from eqlearn.search.search import check_budget
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fill_constants, fitted, real_symbol
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.snap import simple_number, snap_constant
-from eqlearn.validation.trajectories import Recording, latent_names
+from eqlearn.validation.options import check_budget
+from eqlearn.validation.trajectories import Trajectories, check_latents, latent_names, read_trajectories
 
 # Fewer series can't tell what differs between them from what does not.
 FEWEST_SERIES = 5
 # The share of the time for the series that moves most; the others only need their parameters.
 LEADING = 0.8
-# A constant differs if it varies by more than so many standard errors, and so much of its size.
+# A constant differs if it varies by more than this number of standard errors, and this share of its size.
 SURE, FAINT = 4.0, 1e-4
 PIECES = 20
 
@@ -51,29 +52,23 @@ def discover_hidden(
     `FoundMotion.latents` holds every series' parameters, `FoundMotion.latent_errors` their standard errors.
     """
     check_budget(seconds, None)
-    recording = recorded(series, form, dt, names)
-    if latents < 1 or len(recording.series) < FEWEST_SERIES:
-        raise InvalidArgument(
-            f"{counted(latents, 'hidden parameter')} in {len(recording.series)} series: give at least "
-            f"{FEWEST_SERIES} series, each with a parameter of its own, or no `latents`"
-        )
-    taken = {"z", *(f"z{i + 1}" for i in range(latents))} & set(recording.names)
-    if taken:
-        raise InvalidArgument(f"a state is named {min(taken)}, as hidden parameters are; rename it")
+    trajectories = read_trajectories(series, form, dt, names, FEWEST_TIMES)
+    check_latents(latents, trajectories, FEWEST_SERIES)
     began = time.time()
     size = [
-        float(((one - one.mean(axis=0)) / recording.spread).std(axis=0).sum()) for one in recording.series
+        float(((one - one.mean(axis=0)) / trajectories.spread).std(axis=0).sum())
+        for one in trajectories.series
     ]
-    leader = recording.series[int(np.argmax(size))]
+    leader = trajectories.series[int(np.argmax(size))]
     first = discover_dynamics(
-        [leader], form, dt=recording.dt, names=recording.names,
+        [leader], form, dt=trajectories.dt, names=trajectories.names,
         seconds=None if seconds is None else LEADING * seconds, **options,
     )  # fmt: skip
     steps = LONG if first.horizon > SHORT else SHORT
-    law = _Law.of(first.equations, recording, form, steps, first.found.best.training_error)
+    law = _Law.of(first.equations, trajectories, form, steps, first.found.best.training_error)
     chosen = law.hidden(latents)
     law = law.with_latents(chosen)
-    return _found(law, first, recording, time.time() - began)
+    return _found(law, first, trajectories, time.time() - began)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +80,7 @@ class _Law:
     """
 
     equations: tuple[Equation, ...]
-    recording: Recording
+    trajectories: Trajectories
     form: str
     steps: int
     noise: float
@@ -95,9 +90,11 @@ class _Law:
     known: tuple[float, ...] = ()
 
     @staticmethod
-    def of(equations: Sequence[Equation], recording: Recording, form: str, steps: int, noise: float) -> _Law:
+    def of(
+        equations: Sequence[Equation], trajectories: Trajectories, form: str, steps: int, noise: float
+    ) -> _Law:
         freed = tuple(Equation(_with_constants(e.expr), e.variables) for e in equations)
-        law = _Law(freed, recording, form, steps, noise)
+        law = _Law(freed, trajectories, form, steps, noise)
         return replace(law, fits=_fits(law))
 
     @property
@@ -170,10 +167,9 @@ def _fits(
     law: _Law, fixed: np.ndarray | None = None, common: np.ndarray | None = None
 ) -> tuple[ShootingFit, ...]:
     """Each series' own fit, from where its last one ended; the `fixed` constants have the `common` values."""
-    vector_field, recording, fits = VectorField(law.equations), law.recording, []
-    for i, one in enumerate(recording.series):
-        alone = Recording((one,), recording.dt, recording.names)
-        pieces = Segments.of(alone, law.form, law.steps, PIECES, recording.spread)
+    vector_field, trajectories, fits = VectorField(law.equations), law.trajectories, []
+    for i in range(len(trajectories.series)):
+        pieces = Segments.of(trajectories.part([i]), law.form, law.steps, PIECES, trajectories.spread)
         constants = (law.fits[i].values if law.fits else vector_field.start).copy()
         if fixed is not None and common is not None:
             constants[fixed] = common[fixed]
@@ -189,13 +185,13 @@ def _fits(
     return tuple(fits)
 
 
-def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) -> FoundMotion:
+def _found(law: _Law, first: FoundMotion, trajectories: Trajectories, seconds: float) -> FoundMotion:
     """The equations with the parameters as variables, measured on all series."""
     vector_field = VectorField(law.equations)
     wanted = law.varying
     parameters = law.values[:, list(wanted)] * np.array(law.signs)
     names = latent_names(len(wanted))
-    variables = (*recording.names, *names)
+    variables = (*trajectories.names, *names)
     common = np.median(law.values, axis=0)
     numbers: list[Any] = [fitted(float(c)) for c in common]
     for i, c in enumerate(common):
@@ -211,19 +207,19 @@ def _found(law: _Law, first: FoundMotion, recording: Recording, seconds: float) 
     error = float(np.sqrt((errors**2).mean()))
     best = Candidate(
         equations=equations, training_error=error, exact=error < EXACT_MOTION,
-        description_length=float(np.log(np.maximum(errors, MOTION_TOLERANCE)).sum()) * recording.times,
+        description_length=float(np.log(np.maximum(errors, MOTION_TOLERANCE)).sum()) * trajectories.rows,
         constants=tuple(tuple(_known(c, common, law.known) for c in e.constants) for e in equations),
     )  # fmt: skip
     X, y = [], []
-    for one, z in zip(recording.series, parameters, strict=True):
-        states, targets = tables(Recording((one,), recording.dt, recording.names), law.form)
+    for i, z in enumerate(parameters):
+        states, targets = tables(trajectories.part([i]), law.form)
         X.append(np.concatenate([states, np.tile(z, (len(states), 1))], axis=1))
         y.append(targets)
     found = replace(
         first.found, best=best, front=(best,), variables=variables, inputs=variables, seconds=seconds
     )
     return replace(
-        first, found=found, noise=tuple(float(n) for n in errors * recording.spread), latents=parameters,
+        first, found=found, noise=tuple(float(n) for n in errors * trajectories.spread), latents=parameters,
         latent_errors=np.stack([fit.standard_errors[list(wanted)] for fit in law.fits]),
         rows=(np.concatenate(X), np.concatenate(y)),
     )  # fmt: skip

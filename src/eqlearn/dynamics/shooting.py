@@ -16,7 +16,7 @@ from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fill_constants, real_symbol
 from eqlearn.symbolic.parametric import Parametric
 from eqlearn.symbolic.tape import NUMPY, Tape, lower
-from eqlearn.validation.trajectories import Recording
+from eqlearn.validation.trajectories import Trajectories
 
 # Smaller moves, relative to the spread of a state or to a constant, are rounding.
 ROUNDING = 1e-13
@@ -24,7 +24,11 @@ ROUNDING = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Segments:
-    """Pieces of series, all of one length, `(pieces, times, states)`, in units of each state's spread."""
+    """Pieces of series, all of one length, `(pieces, times, states)`, in units of each state's spread.
+
+    They are the data of a least-squares problem rather than `Trajectories`: scaled, and of equations of one
+    `form`.
+    """
 
     values: np.ndarray
     scale: np.ndarray
@@ -33,18 +37,11 @@ class Segments:
 
     @staticmethod
     def of(
-        recording: Recording, form: str, steps: int, most: int, scale: np.ndarray | None = None
+        trajectories: Trajectories, form: str, steps: int, most: int, scale: np.ndarray | None = None
     ) -> Segments:
-        """Pieces of so many steps, side by side, at most `most` of them spread evenly over all long series;
-        the `scale` is the recording's own spread unless told."""
-        series = recording.long
-        steps = min(steps, min(len(one) for one in series) - 1)
-        starts = [(i, at) for i, one in enumerate(series) for at in range(0, len(one) - steps, steps + 1)]
-        if len(starts) > most:
-            starts = [starts[i] for i in np.linspace(0, len(starts) - 1, most).round().astype(int)]
-        scale = recording.spread if scale is None else scale
-        pieces = np.stack([series[i][at : at + steps + 1] for i, at in starts])
-        return Segments(pieces / scale, scale, recording.dt, form)
+        """From `Trajectories.pieces`; the `scale` is the trajectories' own spread unless told."""
+        scale = trajectories.spread if scale is None else scale
+        return Segments(trajectories.pieces(steps, most) / scale, scale, trajectories.dt, form)
 
     @property
     def rows(self) -> int:

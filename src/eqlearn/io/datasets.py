@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eqlearn.errors import UnknownName
-from eqlearn.validation.names import did_you_mean
+from eqlearn.validation.options import checked_choice
 
 
 @dataclass(frozen=True)
@@ -68,6 +67,4 @@ DATASETS: dict[str, DataSet] = {
 
 def load_dataset(name: str) -> DataSet:
     """The data set of that name: `load_dataset("kepler").X`, `.y`."""
-    if name not in DATASETS:
-        raise UnknownName(f"no data set named {name!r}; {did_you_mean(name, DATASETS)}")
-    return DATASETS[name]
+    return DATASETS[checked_choice("data set", name, DATASETS)]

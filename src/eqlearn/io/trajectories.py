@@ -14,18 +14,18 @@ from eqlearn.errors import InvalidArgument, NotFinite, counted
 from eqlearn.io.formats import open_source, stem_of
 from eqlearn.io.source import Source
 from eqlearn.symbolic.printing import printable
-from eqlearn.validation.trajectories import Recording, Trajectories
+from eqlearn.validation.trajectories import Trajectories
 
-# Steps of time may differ by so much of a step: files round their times.
+# Steps of time may differ by this share of a step: files round their times.
 UNEVEN = 0.01
 MOST_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class SeriesTable:
-    """The series of a file `name` of so many `rows`; `ids` are what the file calls them, or their places."""
+    """The trajectories of a file `name` of `rows` rows; `ids` are its names of them, or their places."""
 
-    recording: Recording
+    trajectories: Trajectories
     name: str
     rows: int
     ids: tuple[str, ...]
@@ -38,20 +38,12 @@ class SeriesTable:
     @property
     def fingerprint(self) -> str:
         """The same for the same states, steps and values, whatever the file's format."""
-        recording = self.recording
-        lengths = [len(one) for one in recording.series]
-        digest = hashlib.sha256(repr((recording.names, recording.dt, lengths)).encode())
-        for one in recording.series:
+        held = self.trajectories
+        lengths = [len(one) for one in held.series]
+        digest = hashlib.sha256(repr((held.names, held.dt, lengths)).encode())
+        for one in held.series:
             digest.update(np.ascontiguousarray(one).tobytes())
         return digest.hexdigest()
-
-    def trajectories(self) -> Trajectories:
-        """The series as one array, as an encoder reads them.
-
-        **Raises:** `InvalidArgument` if they have unequal lengths.
-        """
-        recording = self.recording
-        return Trajectories.of(recording.series, recording.dt, recording.names)
 
 
 def read_series(
@@ -92,8 +84,8 @@ def read_series(
             rows_of = rows_of[np.argsort(times[rows_of], kind="stable")]
             steps.append(_step(called, times[rows_of]))
         series.append(values[rows_of, : len(states)])
-    recording = Recording.of(series, _common_step(source.name, steps), states)
-    return SeriesTable(recording, source.name, rows, tuple(members))
+    trajectories = Trajectories.of(series, _common_step(source.name, steps), states)
+    return SeriesTable(trajectories, source.name, rows, tuple(members))
 
 
 def _check(source: Source, states: Sequence[str], time: str | None, run: str | None) -> None:

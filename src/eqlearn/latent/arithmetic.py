@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import sympy as sp
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int64, Shaped
 from torch import Tensor, nn
 
@@ -171,8 +172,8 @@ class PairLoss(nn.Module):
     def _cost(self, residual: Tensor) -> Tensor:
         if self.huber is None:
             return residual.square()
-        square = residual.abs().clamp(max=self.huber)
-        return square * (2 * residual.abs() - square)
+        # Twice torch's, so that small errors count by their square in both cases.
+        return 2 * F.huber_loss(residual, torch.zeros_like(residual), reduction="none", delta=self.huber)
 
     def _pairs(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
         if self.disjoint:

@@ -12,10 +12,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.dynamics.integrate import STEPPERS, Form, step_once
-from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.errors import InvalidArgument
 from eqlearn.nn.eql import EQL, Init, member_seeds
 from eqlearn.nn.primitives import PAPER, PrimitivesLike
 from eqlearn.symbolic.expressions import fitted
+from eqlearn.validation.options import check_least, checked_choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,10 +40,8 @@ class CellShape:
     init: str | Init = "default"
 
     def __post_init__(self) -> None:
-        if self.form not in ("map", "residual", "ode"):
-            raise UnknownName(f"`form` must be 'map', 'residual' or 'ode', got {self.form!r}")
-        if self.stepper not in STEPPERS:
-            raise UnknownName(f"no `stepper` named {self.stepper!r}; known are {', '.join(STEPPERS)}")
+        checked_choice("`form`", self.form, ("map", "residual", "ode"))
+        checked_choice("`stepper`", self.stepper, STEPPERS)
 
 
 PAPER_CELL = CellShape()
@@ -180,7 +179,7 @@ class RightHandSide(nn.Module):
 def _apart(
     seed: int | Sequence[int] | None, number: int, members: int | None, networks: int
 ) -> list[int] | None:
-    """Seeds of one of so many networks, different from those of the others."""
+    """Seeds of one network of several, different from those of the others."""
     if seed is None:
         return None
     return [s * max(16, networks) + number for s in member_seeds(seed, members)]
@@ -197,8 +196,7 @@ def rollout(
     Nothing is clipped: a cell that explodes gives infinities, which the training loop treats as that
     member's failure.
     """
-    if steps < 1:
-        raise InvalidArgument(f"`steps` must be at least 1, got {steps}")
+    check_least("steps", steps)
     states = []
     for _ in range(steps):
         state = cell(state, latent)

@@ -67,7 +67,8 @@ class Gauge:
 
 
 def fit_gauge(z: Float[Tensor, " series"], parameter: Float[Tensor, " series"]) -> Gauge:
-    """The straight line through the true parameter against z, and their correlation."""
+    """The straight line of least squares through the true parameter against z, and their correlation, about
+    the means, as `scipy.stats.linregress` has them, whose tests and import are not needed here."""
     if z.shape != parameter.shape or len(z) < 3:
         raise InvalidArgument(
             f"a line needs 3 pairs or more, got {len(z)} of `z` and {len(parameter)} others"

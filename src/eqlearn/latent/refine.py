@@ -43,7 +43,8 @@ class Refined:
 
 @dataclass(frozen=True, eq=False)
 class Propagation:
-    """The least-squares problem: states to be reached from `initial`, in units of `scales`."""
+    """The least-squares problem: states to be reached from `initial`, in units of `scales`; trajectories as a
+    rollout gives them, feature-major."""
 
     initial: Float[Tensor, "states series"]
     target: Float[Tensor, "steps states series"]

@@ -12,8 +12,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.errors import InvalidArgument
 from eqlearn.nn.eql import member_seeds
+from eqlearn.validation.options import check_place, check_single, checked_choice
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "tanh": torch.tanh, "silu": F.silu}
 
@@ -37,10 +38,7 @@ class EncoderShape:
     affine: bool = False
 
     def __post_init__(self) -> None:
-        if self.activation not in ACTIVATIONS:
-            raise UnknownName(
-                f"no `activation` named {self.activation!r}; known are {', '.join(ACTIVATIONS)}"
-            )
+        checked_choice("`activation`", self.activation, ACTIVATIONS)
         sizes = (self.filters, self.width, self.convolutions, self.stride, *self.hidden)
         if min(sizes) < 1:
             raise InvalidArgument(f"every size of an encoder must be at least 1, got {self}")
@@ -182,8 +180,7 @@ class SeriesEncoder(nn.Module):
         self, x: Float[Tensor, "series time states"], z: Float[Tensor, "series latents"], ridge: float = 1e-9
     ) -> None:
         """Sets the last layer to the least-squares one for these latents, and the normalisation to rest."""
-        if self.members is not None:
-            raise InvalidArgument("a population has no single read-out; take one with `member(i)` first")
+        check_single("read-out", self.members)
         h = self.features(x)[0].double()
         design = torch.cat([h, torch.ones_like(h[:, :1])], dim=1)
         square = design.mT @ design / len(h)
@@ -199,8 +196,7 @@ class SeriesEncoder(nn.Module):
 
         Only series that the encoder was not fitted to can show this: of those it was, it seems right.
         """
-        if self.members is not None:
-            raise InvalidArgument("a population has no single read-out; take one with `member(i)` first")
+        check_single("read-out", self.members)
         raw = self.raw(x)[0].double()
         about, mean = raw.mean(dim=0), z.double().mean(dim=0)
         away = raw - about
@@ -211,8 +207,7 @@ class SeriesEncoder(nn.Module):
 
     def member(self, index: int) -> SeriesEncoder:
         """One encoder of the population, as an encoder of its own (a copy)."""
-        if self.members is None or not -self.members <= index < self.members:
-            raise InvalidArgument(f"there is no member {index} among {self.members}")
+        check_place("member", index, self.members or 0)
         single = SeriesEncoder(
             self.scales.shape[-1], self.times, self.latents, shape=self.shape, scales=self.scales
         ).to(self.weights[0])

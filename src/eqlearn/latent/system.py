@@ -18,17 +18,17 @@ from eqlearn.validation.trajectories import Trajectories
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Series in pairs of one parameter: what the encoder reads, and what the cell has to propagate."""
+    """Series in pairs of one parameter: what the encoder reads, and what the cell has to propagate; each of
+    the two of one length."""
 
     observed: Trajectories
     propagated: Trajectories
 
     def __post_init__(self) -> None:
         mine, other = self.observed, self.propagated
-        if len(mine.states) != len(other.states):
-            raise InvalidArgument(
-                f"{len(mine.states)} `observed` series for {len(other.states)} `propagated` ones; give pairs"
-            )
+        count, others = len(mine.states), len(other.states)
+        if count != others:
+            raise InvalidArgument(f"{count} `observed` series for {others} `propagated` ones; give pairs")
         if mine.names != other.names or mine.dt != other.dt:
             raise InvalidArgument("`observed` and `propagated` must have the same states and step of time")
 
@@ -71,7 +71,7 @@ class DynamicsSystem(nn.Module):
 class PropagationLoss(nn.Module):
     """The mean square error of the propagated states over the phase's `horizon`, one number per member.
 
-    States are compared in units of `scales`. With `batch`, each step sees so many pairs, drawn as a pure
+    States are compared in units of `scales`. With `batch`, each step sees that many pairs, drawn as a pure
     function of `seed` and of the step's number, which is part of the state: a resumed run is identical.
     With `windows`, a rollout starts anywhere in the propagated series, not only at its beginning.
     """

@@ -14,10 +14,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.errors import InvalidArgument, UnknownName, WrongType, counted
+from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.primitives import PAPER, Primitive, PrimitivesLike, format_set, parse_layers
 from eqlearn.nn.sparse import SparseLinear, weights_left
-from eqlearn.validation.names import is_whole
+from eqlearn.validation.options import check_place, check_single, check_whole, checked_choice
 
 
 class SymbolicLayer(nn.Module):
@@ -65,7 +65,7 @@ def argument_rows(units: Sequence[Primitive]) -> tuple[tuple[int, ...], ...]:
 
 
 def layer_widths(in_features: int, units: Sequence[int], skip: bool, bias: bool) -> list[int]:
-    """How many inputs each linear map has, first layer to read-out, by the `units` of each layer."""
+    """How many inputs each linear map has, first layer to read-out, given the `units` of each layer."""
     extra = (in_features if skip else 0) + int(bias)
     return [in_features + int(bias), *(count + extra for count in units)]
 
@@ -75,7 +75,7 @@ class Init:
     """How weights start: a spread for the first, the middle and the last layer.
 
     With `fan_in`, spreads are divided by the fourth root of the number of inputs. `truncate` redraws
-    beyond this many standard deviations; `uniform_readout` draws the last layer from [0, 1).
+    beyond that many standard deviations; `uniform_readout` draws the last layer from [0, 1).
     """
 
     first: float = 0.5
@@ -140,8 +140,7 @@ class EQL(nn.Module):
     ) -> None:
         super().__init__()
         for name, count in (("in_features", in_features), ("out_features", out_features)):
-            if not is_whole(count) or count < 1:
-                raise InvalidArgument(f"`{name}` must be a whole number of at least 1, got {count!r}")
+            check_whole(name, count)
         sets = parse_layers(primitives, hidden_layers)
         seeds = member_seeds(seed, members)
         self.in_features = in_features
@@ -165,9 +164,7 @@ class EQL(nn.Module):
         """Draws all weights anew, each member from its own seed; masks are left as they are."""
         seeds = member_seeds(seeds, self.members)
         if isinstance(init, str):
-            if init not in INITS:
-                raise UnknownName(f"no `init` named {init!r}; the known ones are {', '.join(INITS)}")
-            init = INITS[init]
+            init = INITS[checked_choice("`init`", init, INITS)]
         generators = [torch.Generator().manual_seed(_in_32_bits(int(s))) for s in seeds]
         layers = self.linears
         for depth, layer in enumerate(layers):
@@ -238,8 +235,7 @@ class EQL(nn.Module):
 
     def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
         """The network on SymPy expressions: a column with one expression per output."""
-        if self.members is not None:
-            raise InvalidArgument("a population has no single equation; take one with `member(i)` first")
+        check_single("equation", self.members)
         x = sp.Matrix(list(x))
         if len(x) != self.in_features:
             raise InvalidArgument(f"{len(x)} variables for a network of {self.in_features} inputs")
@@ -256,8 +252,7 @@ class EQL(nn.Module):
         """One network of the population, as a network of its own (a copy)."""
         if self.members is None:
             raise InvalidArgument("this network has no `members`; it is a single one already")
-        if not -self.members <= index < self.members:
-            raise InvalidArgument(f"there is no member {index} among {self.members}")
+        check_place("member", index, self.members)
         gated = any(layer.gate is not None for layer in self.linears)
         sets = [layer.units for layer in self.layers]
         single = EQL(

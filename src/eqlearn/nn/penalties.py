@@ -10,8 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.errors import InvalidArgument
 from eqlearn.nn.sparse import SparseLinear, sum_over_layers
+from eqlearn.validation.options import check_positive, checked_choice
 
 Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
 """A function of a sparse layer: what it costs, one number, or one for each member."""
@@ -36,8 +37,7 @@ class SmoothHalf:
     a: float = 0.01
 
     def __post_init__(self) -> None:
-        if not self.a > 0:
-            raise InvalidArgument(f"`a` must be positive, got {self.a}")
+        check_positive("a", self.a)
 
     def of(self, w: Float[Tensor, "*any"]) -> Float[Tensor, "*any"]:
         return smooth_half(w, self.a)
@@ -90,8 +90,7 @@ class Group:
     over: Literal["members", "outputs", "inputs"] = "members"
 
     def __post_init__(self) -> None:
-        if self.over not in _AXES:
-            raise UnknownName(f"no `over` named {self.over!r}; the known ones are {', '.join(_AXES)}")
+        checked_choice("`over`", self.over, _AXES)
 
     def __call__(self, layer: SparseLinear) -> Tensor:
         axis = _AXES[self.over]
@@ -111,9 +110,7 @@ def find_penalty(penalty: str | Penalty) -> Penalty:
     """The penalty of that name, or the penalty itself."""
     if callable(penalty):
         return penalty
-    if penalty not in PENALTIES:
-        raise UnknownName(f"no penalty named {penalty!r}; the known ones are {', '.join(PENALTIES)}")
-    return PENALTIES[penalty]
+    return PENALTIES[checked_choice("penalty", penalty, PENALTIES)]
 
 
 def sparsity(model: nn.Module, penalty: str | Penalty = "half") -> Tensor:

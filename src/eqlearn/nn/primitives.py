@@ -14,8 +14,8 @@ import sympy as sp
 import torch
 from torch import Tensor
 
-from eqlearn.errors import InvalidArgument, UnknownName, WrongType, counted
-from eqlearn.validation.names import did_you_mean
+from eqlearn.errors import InvalidArgument, WrongType, counted
+from eqlearn.validation.options import check_least, checked_choice
 
 TENSORS = SimpleNamespace(
     sin=torch.sin,
@@ -191,9 +191,7 @@ PrimitivesLike: TypeAlias = "str | Sequence[Primitive] | Sequence[str | Sequence
 
 def lookup(name: str) -> Primitive:
     """The registered primitive called `name`."""
-    if name in PRIMITIVES:
-        return PRIMITIVES[name]
-    raise UnknownName(f"no primitive named {name!r}; {did_you_mean(name, PRIMITIVES)}")
+    return PRIMITIVES[checked_choice("primitive", name, PRIMITIVES)]
 
 
 def register(primitive: Primitive) -> Primitive:
@@ -304,8 +302,7 @@ def parse_kinds(primitives: PrimitivesLike) -> tuple[Primitive, ...]:
 
 def parse_layers(primitives: PrimitivesLike, hidden_layers: int) -> tuple[tuple[Primitive, ...], ...]:
     """The units of each hidden layer: one set for all, or a sequence with one set per layer."""
-    if hidden_layers < 1:
-        raise InvalidArgument(f"`hidden_layers` must be at least 1, got {hidden_layers}")
+    check_least("hidden_layers", hidden_layers)
     if isinstance(primitives, str) or not isinstance(primitives, Iterable):
         return (parse_set(primitives),) * hidden_layers
     items = list(primitives)

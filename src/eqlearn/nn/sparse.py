@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument, NotFinite, counted
+from eqlearn.validation.options import check_least
 
 BETA, GAMMA, ZETA = 2 / 3, -0.1, 1.1
 
@@ -111,8 +112,7 @@ class SparseLinear(nn.Module):
     ) -> None:
         super().__init__()
         for name, value in (("in_features", in_features), ("out_features", out_features)):
-            if value < 1:
-                raise InvalidArgument(f"`{name}` must be at least 1, got {value}")
+            check_least(name, value)
         if members is not None and members < 1:
             raise InvalidArgument(f"`members` must be None or at least 1, got {members}")
         if seeds is not None and len(seeds) != (members or 1):

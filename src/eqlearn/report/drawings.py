@@ -14,6 +14,7 @@ import sympy as sp
 from eqlearn.errors import InvalidArgument
 from eqlearn.nn.eql import EQL, argument_rows
 from eqlearn.nn.primitives import Primitive
+from eqlearn.validation.options import check_single
 
 
 @dataclass(frozen=True)
@@ -65,8 +66,7 @@ def diagram(network: EQL, inputs: Sequence[str], outputs: Sequence[str] = ("y",)
     ):
         if len(names) != count:
             raise InvalidArgument(f"`{name}` holds {len(names)} names for a network of {count} {name}")
-    if network.members is not None:
-        raise InvalidArgument("a population has no single graph; take one network with `member(i)` first")
+    check_single("graph", network.members)
     grower = _Grower(network, inputs)
     for k, name in enumerate(outputs):
         grower.add(("output", k), Node(name, "output", len(network.layers) + 1))

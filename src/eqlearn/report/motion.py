@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eqlearn.dynamics.discover import FORMS
 from eqlearn.dynamics.simulate import simulate
 from eqlearn.errors import InvalidFile
 from eqlearn.symbolic.equation import Equation
+from eqlearn.validation.options import FORMS
+from eqlearn.validation.trajectories import Trajectories
 
 FORMAT, VERSION = "eqlearn-motion", 1
 SERIES, TIMES = 3, 600
@@ -23,40 +24,43 @@ SERIES, TIMES = 3, 600
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Observed series `(time, states)`, the start `(series, states)` of each as it was fitted, and its hidden
-    parameters `(series, latents)`."""
+    """Observed series, the start `(series, states)` of each as it was fitted, and its hidden parameters
+    `(series, latents)`."""
 
-    observed: tuple[np.ndarray, ...]
+    observed: Trajectories
     starts: np.ndarray
     latents: np.ndarray
-    dt: float
     form: str
 
     def simulated(self, equations: Sequence[Equation]) -> list[np.ndarray]:
         """What the equations say of each series from its start on."""
         motions = []
-        for one, start, latents in zip(self.observed, self.starts, self.latents, strict=True):
-            steps = len(one) - 1
-            motion = simulate(equations, start[None], steps, self.dt, self.form, latents=latents[None])
+        for one, start, latents in zip(self.observed.series, self.starts, self.latents, strict=True):
+            steps, dt = len(one) - 1, self.observed.dt
+            motion = simulate(equations, start[None], steps, dt, self.form, latents=latents[None])
             motions.append(motion[0])
         return motions
 
     def plain(self) -> dict[str, Any]:
-        return {"format": FORMAT, "version": VERSION, "dt": self.dt, "form": self.form}
+        return {"format": FORMAT, "version": VERSION, "dt": self.observed.dt, "form": self.form}
 
     def tensors(self) -> dict[str, Tensor]:
-        arrays = {f"series.{i}": one for i, one in enumerate(self.observed)}
+        arrays = {f"series.{i}": one for i, one in enumerate(self.observed.series)}
         arrays |= {"starts": self.starts, "latents": self.latents}
         return {name: torch.as_tensor(np.ascontiguousarray(a)) for name, a in arrays.items()}
 
     @staticmethod
     def read(
-        plain: Mapping[str, Any], tensors: Mapping[str, Tensor], states: int, inputs: int, where: str
+        plain: Mapping[str, Any],
+        tensors: Mapping[str, Tensor],
+        names: Sequence[str],
+        latents: int,
+        where: str,
     ) -> Motion:
         """The motion that `plain` and `tensors` gave, its sizes compared with the run's."""
         count = len(tensors) - 2
-        names = {"starts", "latents", *(f"series.{i}" for i in range(count))}
-        if plain.get("format") != FORMAT or plain.get("version") != VERSION or set(tensors) != names:
+        held = {"starts", "latents", *(f"series.{i}" for i in range(count))}
+        if plain.get("format") != FORMAT or plain.get("version") != VERSION or set(tensors) != held:
             raise InvalidFile(f"{where} holds no motion that this version of eqlearn reads")
         dt, form = plain.get("dt"), plain.get("form")
         if not isinstance(dt, float) or not 0 < dt < math.inf or form not in FORMS:
@@ -65,14 +69,13 @@ class Motion:
             raise InvalidFile(f"{where} is damaged: it holds something else than finite numbers")
         arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         observed = tuple(arrays[f"series.{i}"] for i in range(count))
-        fits = arrays["starts"].shape == (count, states) and arrays["latents"].shape == (
-            count,
-            inputs - states,
-        )
-        whole = all(a.ndim == 2 and a.shape[1] == states and 2 <= len(a) <= TIMES for a in observed)
+        sizes = {"starts": (count, len(names)), "latents": (count, latents)}
+        fits = all(arrays[name].shape == size for name, size in sizes.items())
+        whole = all(a.ndim == 2 and a.shape[1] == len(names) and 2 <= len(a) <= TIMES for a in observed)
         if not (fits and whole and count <= SERIES):
             raise InvalidFile(f"{where} does not fit the run")
-        return Motion(observed, arrays["starts"], arrays["latents"], dt, str(form))
+        trajectories = Trajectories.unchecked(observed, dt, names)
+        return Motion(trajectories, arrays["starts"], arrays["latents"], str(form))
 
 
 WIDTH, HEIGHT = 900.0, 190.0
@@ -81,26 +84,26 @@ LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 12.0, 30.0
 POINTS = 240
 
 
-def motion_figures(motion: Motion, equations: Sequence[Equation], states: Sequence[str]) -> str:
+def motion_figures(motion: Motion, equations: Sequence[Equation]) -> str:
     """Dots are what was observed, lines what the equations make of the start of each series."""
     simulated = motion.simulated(equations)
     figures = []
-    for i, (seen, said) in enumerate(zip(motion.observed, simulated, strict=True)):
+    for i, (seen, said) in enumerate(zip(motion.observed.series, simulated, strict=True)):
         label = f"Series {i + 1}: " if len(simulated) > 1 else ""
-        for k, name in enumerate(states):
+        for k, name in enumerate(motion.observed.names):
             figures.append(
                 f'<figure class="card wide"><figcaption>{label}{escape(name)}</figcaption><div class="chart">'
-                f"{_chart(seen[:, k], said[:, k], motion.dt, name)}</div></figure>"
+                f"{_chart(motion.observed.times(i), seen[:, k], said[:, k], name)}</div></figure>"
             )
     return "".join(figures)
 
 
-def _chart(seen: np.ndarray, said: np.ndarray, dt: float, name: str) -> str:
-    end = dt * (len(seen) - 1)
+def _chart(times: np.ndarray, seen: np.ndarray, said: np.ndarray, name: str) -> str:
+    end = float(times[-1])
     low, high = float(seen.min()), float(seen.max())
     margin = 0.15 * (high - low) or 1.0
     low, high = low - margin, high + margin
-    x = LEFT + (WIDTH - LEFT - RIGHT) * np.arange(len(seen)) / (len(seen) - 1)
+    x = LEFT + (WIDTH - LEFT - RIGHT) * times / end
 
     def y(values: np.ndarray) -> np.ndarray:
         return np.asarray(TOP + (HEIGHT - TOP - BOTTOM) * (high - values) / (high - low))
@@ -112,11 +115,11 @@ def _chart(seen: np.ndarray, said: np.ndarray, dt: float, name: str) -> str:
     inside = np.isfinite(said) & (said >= low) & (said <= high)
     lines = "".join(f'<path class="curve" d="{path}"/>' for path in _paths(x, y(said), inside))
     marks = "".join(_mark(value, float(y(np.array(value)))) for value in _ticks(low, high))
-    times = "".join(_time(t, LEFT + (WIDTH - LEFT - RIGHT) * t / end) for t in _ticks(0.0, end))
+    below = "".join(_time(t, LEFT + (WIDTH - LEFT - RIGHT) * t / end) for t in _ticks(0.0, end))
     words = escape(f"{name} against time: observed, and simulated from the start")
     return (
         f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{words}">'
-        f"{marks}{times}{dots}{lines}</svg>"
+        f"{marks}{below}{dots}{lines}</svg>"
     )
 
 

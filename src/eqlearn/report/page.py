@@ -147,13 +147,12 @@ def _beyond(record: RunRecord, rows_outside: int) -> str:
 
 
 def _motion(record: RunRecord, motion: Motion) -> str:
-    states = record.inputs[: len(record.targets)]
     return (
         '<section aria-labelledby="motion"><h2 id="motion">The motion</h2>'
         '<p class="lead">Dots were observed. '
         "The line is what the equations make of the start of the series alone. Where a motion is chaotic, "
         "any error of the start grows until the line leaves the dots.</p>"
-        f"{motion_figures(motion, record.best.equations, states)}</section>"
+        f"{motion_figures(motion, record.best.equations)}</section>"
     )
 
 

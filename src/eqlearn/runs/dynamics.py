@@ -26,7 +26,7 @@ from eqlearn.search.search import Progress
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, real_symbol
 from eqlearn.symbolic.printing import printable
-from eqlearn.validation.trajectories import Recording
+from eqlearn.validation.trajectories import Trajectories
 
 PARAMETERS = "parameters.csv"
 
@@ -48,18 +48,18 @@ def search_dynamics(
     """
     told = {"form": form, "latents": latents, **asdict(plan)}
     with folder.locked(), nothing_left_behind(folder):
-        begin(folder, data, f"{len(data.recording.series)} series", told, resume)
+        begin(folder, data, f"{len(data.trajectories.series)} series", told, resume)
         history = History(folder, progress)
         hidden: dict[str, Any] = {} if not latents else {"latents": latents}
         find = discover_hidden if latents else discover_dynamics
         found = find(
-            data.recording.series, form, dt=data.recording.dt, names=data.recording.names, progress=history,
+            data.trajectories, form, progress=history,
             journal=lambda name: FileJournal(folder.path / ROUNDS / name), **plan.options(), **hidden,
         )  # fmt: skip
         described = _described(found, data, latents)
         record = RunRecord.of(found.found, found.targets, found.noise, history.steps, described, told)
         sample = Sample.of(*found.rows, np.zeros(len(found.rows[0]), dtype=bool))
-        motion = _motion(found, data.recording)
+        motion = _motion(found, data.trajectories)
         folder.write_results(record, sample, motion)
         if latents:
             folder.write_text(PARAMETERS, parameters_csv(record))
@@ -72,7 +72,7 @@ def _described(found: FoundMotion, data: SeriesTable, latents: int) -> dict[str,
     return {
         "name": data.name, "rows": len(found.rows[0]), "rows_read": data.rows, "rows_dropped": 0,
         "fingerprint": data.fingerprint, "form": found.form, "dt": found.dt,
-        "series": len(data.recording.series), "horizon": found.horizon,
+        "series": len(data.trajectories.series), "horizon": found.horizon,
         **({"parameters": _parameters(found, data)} if latents else {}),
     }  # fmt: skip
 
@@ -80,7 +80,7 @@ def _described(found: FoundMotion, data: SeriesTable, latents: int) -> dict[str,
 def _parameters(found: FoundMotion, data: SeriesTable) -> list[dict[str, str | float | None]]:
     """The hidden parameters of each series and their standard errors, as rows by name; a series at rest does
     not tell them."""
-    names = found.found.variables[len(data.recording.names) :]
+    names = found.found.variables[len(data.trajectories.names) :]
     rows: list[dict[str, str | float | None]] = []
     for key, values, errors in zip(data.ids, found.latents, found.latent_errors, strict=True):
         rows.append({"id": key})
@@ -122,18 +122,18 @@ def _with_error(name: str, value: float | None, error: float | None) -> str:
     return f"{name} = {value_text(value, error)} ± {error:.2g}"
 
 
-def _motion(found: FoundMotion, recording: Recording) -> Motion:
+def _motion(found: FoundMotion, trajectories: Trajectories) -> Motion:
     """The first series, cut to what a page can show, each with the start that suits its first times best."""
-    starts, observed = [], []
-    hidden = found.latents if len(found.latents) else np.empty((len(recording.series), 0))
-    for one, latents in zip(recording.series[:SERIES], hidden[:SERIES], strict=True):
-        vector_field = VectorField([_at(equation, recording.names, latents) for equation in found.equations])
-        piece = Recording((one,), recording.dt, recording.names)
-        first = Segments.of(piece, found.form, LONG, 1, recording.spread)
+    hidden = found.latents if len(found.latents) else np.empty((len(trajectories.series), 0))
+    shown = trajectories.part(range(len(trajectories.series))[:SERIES], TIMES)
+    starts = []
+    for i, latents in enumerate(hidden[:SERIES]):
+        equations = [_at(equation, trajectories.names, latents) for equation in found.equations]
+        vector_field, spread = VectorField(equations), trajectories.spread
+        first = Segments.of(trajectories.part([i]), found.form, LONG, 1, spread)
         fit = shoot(vector_field, first, fixed=np.ones(len(vector_field.start), dtype=bool), substeps=4)
-        starts.append(fit.starts[0] * recording.spread if fit.finite else one[0])
-        observed.append(one[:TIMES])
-    return Motion(tuple(observed), np.stack(starts), hidden[:SERIES], recording.dt, found.form)
+        starts.append(fit.starts[0] * spread if fit.finite else shown.series[i][0])
+    return Motion(shown, np.stack(starts), hidden[:SERIES], found.form)
 
 
 def _at(equation: Equation, states: Sequence[str], latents: np.ndarray) -> Equation:

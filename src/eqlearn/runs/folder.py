@@ -156,7 +156,8 @@ class RunFolder:
         if "form" not in record.data or not path.exists():
             return None
         plain, tensors = read_checksummed(path)
-        return Motion.read(plain, tensors, len(record.targets), len(record.inputs), str(path))
+        count = len(record.targets)
+        return Motion.read(plain, tensors, record.inputs[:count], len(record.inputs) - count, str(path))
 
     def read_network(self, record: RunRecord) -> EQL | None:
         """The chosen equation's network; none if the equation is a constant."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import sympy as sp
 
-from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.nn.eql import EQL
 from eqlearn.numerics.criteria import (
     DECISIVE,
@@ -19,6 +19,7 @@ from eqlearn.numerics.criteria import (
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.snap import number_cost
+from eqlearn.validation.options import checked_choice
 
 
 @dataclass(frozen=True)
@@ -188,6 +189,4 @@ def find_rule(rule: str | Rule, *, outside: bool = True) -> Rule:
         raise InvalidArgument("to select by extrapolation, give `extrapolation`: data outside the range")
     if callable(rule):
         return rule
-    if rule not in RULES:
-        raise UnknownName(f"no selection rule named {rule!r}; the known ones are {', '.join(RULES)}")
-    return RULES[rule]
+    return RULES[checked_choice("selection rule", rule, RULES)]

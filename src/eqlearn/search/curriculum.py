@@ -13,6 +13,7 @@ from eqlearn.search.networks.structures import Level
 from eqlearn.search.settings import Settings
 from eqlearn.search.step import Step
 from eqlearn.search.strategies import Strategy, find_strategy
+from eqlearn.validation.options import check_least
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,7 @@ class Curriculum:
 
     def __post_init__(self) -> None:
         _ = self.strategies  # an unknown name is refused at once
-        if self.hidden_layers < 1:
-            raise InvalidArgument(f"`hidden_layers` must be at least 1, got {self.hidden_layers}")
+        check_least("hidden_layers", self.hidden_layers)
         if not self.lessons:
             raise InvalidArgument(f"no level of `levels` fits into `hidden_layers`={self.hidden_layers}")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.errors import NotFinite
 from eqlearn.nn.eql import EQL
 from eqlearn.search.candidate import Candidate, Rule, choose, find_rule, pareto_front
 from eqlearn.search.features import Features
@@ -19,6 +19,7 @@ from eqlearn.search.search import Found
 from eqlearn.search.settings import DEFAULTS
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.training.presets import Preset, train_population
+from eqlearn.validation.options import check_budget
 from eqlearn.validation.table import read_outside, read_table, split_rows
 
 
@@ -37,8 +38,7 @@ def search_by_gradient(
 
     Constants are as training left them, so they have no standard error.
     """
-    if restarts < 1:
-        raise InvalidArgument(f"`restarts` must be positive, got {restarts}")
+    check_budget(None, restarts)
     began = time.time()
     rule = find_rule(select, outside=extrapolation is not None)
     table, names = read_table(X, y, None, variables)

@@ -15,7 +15,7 @@ import numpy as np
 import sympy as sp
 import torch
 
-from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.nn.primitives import PrimitivesLike, RegistrySnapshot, parse_kinds
 from eqlearn.numerics.budget import Deadline, one_thread
 from eqlearn.search.ansatz.target_transform import transforms
@@ -30,7 +30,8 @@ from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
 from eqlearn.search.step import Journal, Step, StepResult, take_step
-from eqlearn.validation.names import SearchPenalty, is_whole
+from eqlearn.validation.names import SearchPenalty
+from eqlearn.validation.options import check_budget, check_jobs, checked_choice, checked_seed
 from eqlearn.validation.table import read_outside, read_table, split_rows
 
 
@@ -103,17 +104,12 @@ def discover(
     Ctrl-C ends the search and gives the best found so far.
     """
     began = time.time()
-    if penalty not in tuple(SearchPenalty):
-        raise UnknownName(f"no search penalty named {penalty!r}; use 'half' or 'l0'")
+    checked_choice("search penalty", penalty, tuple(SearchPenalty))
     check_budget(seconds, restarts)
     if not isinstance(settings, Settings):
         raise WrongType(f"`settings` must be a Settings object, got {settings!r}")
-    if not is_whole(seed):
-        raise WrongType(f"`seed` must be a whole number, got {seed!r}")
-    if seed < 0:
-        raise InvalidArgument(f"`seed` must not be negative, got {seed}")
-    if n_jobs == 0:
-        raise InvalidArgument("`n_jobs` must be a number of workers, or -1 for one per processor, got 0")
+    seed = checked_seed(seed)
+    check_jobs(n_jobs)
     rule = find_rule(select, outside=extrapolation is not None)
     table, names = read_table(X, y, sample_weight, variables)
     if table.weight is not None:
@@ -185,13 +181,6 @@ def discover(
         rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
         ended=ended, variables=names, inputs=features.names(names),
     )  # fmt: skip
-
-
-def check_budget(seconds: float | None, restarts: int | None) -> None:
-    """Refuses a budget in which nothing can be done."""
-    for name, value in (("seconds", seconds), ("restarts", restarts)):
-        if value is not None and not value > 0:
-            raise InvalidArgument(f"`{name}` must be positive, got {value}")
 
 
 def _deadlines(

@@ -9,6 +9,7 @@ from typing import Any
 from eqlearn.errors import InvalidArgument
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
+from eqlearn.validation.options import check_least
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
 SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
@@ -168,8 +169,7 @@ class Settings:
         if sketches is not None:
             object.__setattr__(self, "strategies", tuple(FORMER_NAMES.get(name, name) for name in sketches))
         for name in ("members", "rows", "enough_rows", "patience", "finalists"):
-            if getattr(self, name) < 1:
-                raise InvalidArgument(f"`{name}` must be at least 1, got {getattr(self, name)}")
+            check_least(name, getattr(self, name))
         if not 0 <= self.validation < 1:
             raise InvalidArgument(f"`validation` must be at least 0 and below 1, got {self.validation}")
         if not self.strategies and not self.networks:

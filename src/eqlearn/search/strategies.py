@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SHARE
 from eqlearn.search.ansatz.layout import Ansatz, Sum
@@ -19,7 +19,7 @@ from eqlearn.search.ansatz.rational import rational_ansatzes
 from eqlearn.search.ansatz.symmetry import reduced, reduced_problem, restored
 from eqlearn.search.ansatz.terms import carried_ansatzes, sum_ansatzes
 from eqlearn.search.problem import Problem
-from eqlearn.validation.names import did_you_mean
+from eqlearn.validation.options import checked_choice
 
 
 @runtime_checkable
@@ -102,6 +102,4 @@ def register_strategy(strategy: Strategy) -> Strategy:
 
 def find_strategy(name: str) -> Strategy:
     """The strategy of that name."""
-    if name not in STRATEGIES:
-        raise UnknownName(f"no strategy named {name!r}; {did_you_mean(str(name), STRATEGIES)}")
-    return STRATEGIES[name]
+    return STRATEGIES[checked_choice("strategy", name, STRATEGIES)]

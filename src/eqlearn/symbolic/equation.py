@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +33,7 @@ from eqlearn.symbolic.simplify import simplified
 from eqlearn.symbolic.snap import candidates
 from eqlearn.symbolic.tape import Tape, lower, number_value
 from eqlearn.validation.names import checked_names
+from eqlearn.validation.options import check_least, check_place, check_together, checked_range
 from eqlearn.validation.table import columns_of, target_of
 
 FORMAT, VERSION = "eqlearn-equation", 1
@@ -90,8 +90,7 @@ class Equation:
                 f"the network has {len(column)} outputs; say which with `output`, or use `Equation.read_all`"
             )
         output = output or 0
-        if not -len(column) <= output < len(column):
-            raise InvalidArgument(f"there is no `output` {output} among {len(column)}")
+        check_place("`output`", output, len(column))
         equation = cls(column[output], variables)
         return equation.simplified() if simplify else equation
 
@@ -225,9 +224,8 @@ class Equation:
         return Equation(expr, self.variables)
 
     def rounded(self, digits: int) -> Equation:
-        """A new equation whose constants have so many significant digits; measure it with `error`."""
-        if digits < 1:
-            raise InvalidArgument(f"`digits` must be at least 1, got {digits}")
+        """A new equation whose constants have `digits` significant digits; measure it with `error`."""
+        check_least("digits", digits)
         return self._replaced([sp.Float(float_text(held_constant(h), digits), 17) for h in self._holders])
 
     def snapped(
@@ -246,8 +244,7 @@ class Equation:
         data, numbers as far as 1 % are tried too, and each is accepted only if the root mean square error
         stays below (1 + `rise`) times that of this equation (or 1e-12 of the data, for a perfect fit).
         """
-        if (X is None) != (y is None):
-            raise InvalidArgument("`X` and `y` must be given together")
+        check_together(X, y)
         if errors is not None and len(errors) != len(self.constants):
             raise InvalidArgument(f"`errors` must hold {len(self.constants)} numbers, got {len(errors)}")
         values = list(self.constants)
@@ -324,13 +321,7 @@ def _root_mean_square(residual: NDArray[np.float64]) -> float:
 
 def _edges(box: Any, name: str) -> tuple[float, float]:
     edges = box.get(name, _BOX) if isinstance(box, Mapping) else _BOX if box is None else box
-    try:
-        low, high = (float(edge) for edge in edges)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"`box` must be (low, high), or such a pair by name; got {edges!r}") from error
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise InvalidArgument(f"`box` must have low < high, both finite; got {edges!r} for {name!r}")
-    return low, high
+    return checked_range(edges, name)
 
 
 def _symbolic_column(net: nn.Module, variables: Sequence[str], member: int | None) -> list[Any]:

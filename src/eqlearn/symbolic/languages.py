@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.export import identifiers, literal
 from eqlearn.symbolic.printing import write
-from eqlearn.validation.names import did_you_mean
+from eqlearn.validation.options import checked_choice
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,7 @@ def function_names(targets: Sequence[str], variables: Sequence[str] = ()) -> lis
 
 def source(equations: Sequence[Equation], names: Sequence[str], language: str) -> str:
     """The equations in a language, each a function of its name; what all begin with is there once."""
-    if language not in EXPORTS:
-        raise UnknownName(f"no export named {language!r}; {did_you_mean(language, EXPORTS)}")
-    export = EXPORTS[language]
+    export = EXPORTS[checked_choice("export", language, EXPORTS)]
     texts = [export.write(equation, name) for equation, name in zip(equations, names, strict=True)]
     if not export.functions:
         return "\n".join(texts)

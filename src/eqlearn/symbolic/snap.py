@@ -14,6 +14,7 @@ from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import SNAP_ERRORS, SNAP_ROUNDING, constant_cost
 from eqlearn.symbolic.tape import number_value
+from eqlearn.validation.options import check_least
 
 MAX_DENOMINATOR = 24
 _LADDER = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
@@ -40,8 +41,7 @@ def snap_constant(value: float, tolerance: float, *, max_cost: float = math.inf)
     """
     if not math.isfinite(value):
         raise NotFinite(f"`value` must be finite, got {value}")
-    if not tolerance >= 0:
-        raise InvalidArgument(f"`tolerance` must be at least 0, got {tolerance}")
+    check_least("tolerance", tolerance, 0)
     margin = tolerance + 2 * math.ulp(value)
     if abs(value) <= margin:
         return sp.S.Zero

@@ -19,6 +19,7 @@ from eqlearn.training.members import Failure, Members
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
 from eqlearn.training.schedule import Phase, Schedule, check_schedule
 from eqlearn.training.state import TrainingState, load_optimiser_, named, optimiser_tensors
+from eqlearn.validation.options import check_least
 
 Loss: TypeAlias = Callable[[Any, Phase], Tensor]
 
@@ -196,8 +197,7 @@ def train(
             f"`optimiser` must make an optimiser from parameters, as `torch.optim.Adam` does (without "
             f"parentheses), got {type(optimiser).__name__}"
         )
-    if record_every < 1:
-        raise InvalidArgument(f"`record_every` must be at least 1, got {record_every}")
+    check_least("record_every", record_every)
     if not _is_sparse(model):
         _refuse_sparsity(schedule)
     run = Training(

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from eqlearn.errors import Diverged, InvalidArgument, NotFinite, UnknownName
+from eqlearn.errors import Diverged, InvalidArgument, NotFinite
 from eqlearn.nn.eql import EQL, INITS, Init
 from eqlearn.nn.penalties import L0, Penalty, SmoothHalf
 from eqlearn.nn.primitives import PAPER, RELEASED, PrimitivesLike
@@ -21,6 +21,7 @@ from eqlearn.training.loop import Record, train
 from eqlearn.training.members import Failure
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
 from eqlearn.training.schedule import Phase, Schedule
+from eqlearn.validation.options import checked_choice
 from eqlearn.validation.table import numbers_of
 
 
@@ -165,9 +166,7 @@ def train_population(
 def _find_preset(preset: str | Preset) -> Preset:
     if isinstance(preset, Preset):
         return preset
-    if preset not in PRESETS:
-        raise UnknownName(f"no preset named {preset!r}; the known ones are {', '.join(PRESETS)}")
-    return PRESETS[preset]
+    return PRESETS[checked_choice("preset", preset, PRESETS)]
 
 
 def _feature_major(X: Any, y: Any, members: int) -> tuple[Tensor, Tensor]:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from numbers import Integral
-from typing import Any
 
 from eqlearn.errors import InvalidArgument, WrongType
 
-# Of the names that would have been known, a message lists so many: all primitives, but not all columns.
+# A message lists at most this number of known names: all primitives, but not all columns.
 MOST = 30
 
 
@@ -21,18 +19,13 @@ class SearchPenalty(StrEnum):
     l0 = "l0"
 
 
-def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number, of Python or NumPy."""
-    return isinstance(value, Integral)
-
-
-def checked_names(variables: Sequence[str]) -> tuple[str, ...]:
-    """The variables as a tuple of distinct, non-empty names."""
-    if isinstance(variables, str) or not all(isinstance(v, str) for v in variables):
-        raise WrongType(f"`variables` must be a sequence of names such as ['x', 'y'], got {variables!r}")
-    if len(set(variables)) < len(variables) or "" in variables:
-        raise InvalidArgument(f"`variables` must be distinct and not empty, got {list(variables)!r}")
-    return tuple(variables)
+def checked_names(names: Sequence[str], argument: str = "variables") -> tuple[str, ...]:
+    """The names that were given as that argument, as a tuple: distinct, and none of them empty."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise WrongType(f"`{argument}` must be a sequence of names such as ['x', 'y'], got {names!r}")
+    if len(set(names)) < len(names) or "" in names:
+        raise InvalidArgument(f"`{argument}` must be distinct and not empty, got {list(names)!r}")
+    return tuple(names)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

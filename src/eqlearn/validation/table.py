@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from eqlearn.errors import InvalidArgument, NotFinite, WrongType, counted
 from eqlearn.validation.names import checked_names, did_you_mean
 
 Columns = list[NDArray[np.float64]]
-# Whole numbers as weights are counts, and their rows are written out, up to so many times the rows there are.
+# Whole numbers as weights are counts, and their rows are written out, up to this multiple of the rows given.
 _MOST_COPIES = 10
 # Values beyond it, or all below its inverse, have squares that float64 can't tell from infinity or zero.
 LARGEST = 1e140
@@ -58,9 +59,7 @@ def read_table(
         names = ("x",) if inputs.shape[1] == 1 else tuple(f"x{i + 1}" for i in range(inputs.shape[1]))
     if len(names) != inputs.shape[1]:
         raise InvalidArgument(f"`variables` holds {len(names)} names for {inputs.shape[1]} columns of `X`")
-    if len(set(names)) < len(names):
-        twice = sorted({n for n in names if names.count(n) > 1})
-        raise InvalidArgument(f"`X` has several columns named {twice[0]!r}; rename them")
+    check_namesakes(names)
     if len(inputs) != len(targets):
         raise InvalidArgument(f"`X` holds {len(inputs)} rows and `y` {len(targets)}; they must be as many")
     weight = None
@@ -88,10 +87,25 @@ def read_table(
     return Table(inputs, targets, weight), names
 
 
+def check_namesakes(columns: Iterable[Any]) -> None:
+    """Refuses columns of `X` that can't be told apart by their names."""
+    for name, count in Counter(columns).items():
+        if count > 1:
+            raise InvalidArgument(f"`X` has several columns named {name!r}; rename them")
+
+
+def column_names(y: Any) -> list[str]:
+    """The names that a data frame gives its columns, or a series itself; none otherwise."""
+    if hasattr(y, "columns"):
+        return [str(name) for name in y.columns]
+    name = getattr(y, "name", None)
+    return [str(name)] if name is not None and np.ndim(y) == 1 else []
+
+
 def read_outside(
     extrapolation: tuple[Any, Any] | None, X: Any, targets: int, names: Sequence[str] | None = None
 ) -> Table | None:
-    """Data `(X, y)` outside the training range, which must have the columns of `X` and so many targets."""
+    """Data `(X, y)` outside the training range, with the columns of `X` and that number of targets."""
     if extrapolation is None:
         return None
     far = extrapolation[0]
@@ -131,7 +145,7 @@ def split_rows(table: Table, fraction: float, enough: int, seed: int) -> tuple[T
 
 
 def some_rows(rows: int, most: int) -> np.ndarray:
-    """The places of at most so many of the rows, drawn at random, but always the same ones."""
+    """The places of at most `most` of the rows, drawn at random, but always the same ones."""
     if rows <= most:
         return np.arange(rows)
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))

@@ -15,6 +15,7 @@ from sympy.functions.elementary.trigonometric import InverseTrigonometricFunctio
 from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.symbolic.expressions import NOT_REAL, complexity, real_symbol
 from eqlearn.symbolic.parametric import Formula, has_conditions
+from eqlearn.validation.options import checked_range
 from eqlearn.verify.equivalence import Box, Clock, Comparison, EvaluationSets, compare, deviation
 
 Tier: TypeAlias = Literal["wrong", "paper", "symbolic", "exact"]
@@ -93,10 +94,7 @@ def judge(
 
 
 def _checked_box(box: Mapping[str, tuple[float, float]], truth: sp.Expr) -> Box:
-    ranges = {name: (float(low), float(high)) for name, (low, high) in box.items()}
-    for name, (low, high) in ranges.items():
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise InvalidArgument(f"`box`[{name!r}] must be finite, low < high; got {(low, high)}")
+    ranges = {name: checked_range(edges, name) for name, edges in box.items()}
     missing = sorted({s.name for s in truth.free_symbols} - ranges.keys())
     if missing or not ranges:
         raise InvalidArgument(f"`box` needs the range of {', '.join(missing) or 'at least one variable'}")

@@ -19,6 +19,7 @@ from eqlearn.numerics.covariance import errors_from_curvature
 from eqlearn.numerics.criteria import EXACT_LOSS
 from eqlearn.search.networks.fit import Fit, Samples, levenberg_marquardt, normal_equations, stack, take
 from eqlearn.search.networks.population import Population
+from eqlearn.validation.options import check_single
 from eqlearn.validation.table import read_table
 
 
@@ -55,8 +56,7 @@ def polish(network: EQL, X: Any, y: Any, *, sample_weight: Any = None, steps: in
 
 def samples_of(network: EQL, X: Any, y: Any, sample_weight: Any = None) -> tuple[Samples, float]:
     """The data as a fit needs them: float64, feature-major, the target divided by its spread."""
-    if network.members is not None:
-        raise InvalidArgument("a population can't be polished as one; take a network with `member(i)` first")
+    check_single("network", network.members)
     table, _ = read_table(X, y, sample_weight)
     sides = (("X", table.X, network.in_features), ("y", table.y, network.out_features))
     for name, values, wanted in sides:

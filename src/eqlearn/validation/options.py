@@ -1,0 +1,113 @@
+"""Options as users give them: numbers, seeds, budgets and choices, refused in the same words everywhere."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.validation.names import did_you_mean
+
+# What equations of motion may say: rates of change, or the state one step later.
+FORMS = ("ode", "map")
+# Fewer choices than this are all listed, beside the guess at which of them was meant.
+FEW = 10
+
+
+def check_least(name: str, value: Any, least: int = 1) -> None:
+    """Refuses a number below `least`, and one that is no number."""
+    if not value >= least:
+        raise InvalidArgument(f"`{name}` must be at least {least}, got {value}")
+
+
+def check_whole(name: str, value: Any, least: int = 1) -> None:
+    """Refuses what is not a whole number, of Python or NumPy, of at least `least`."""
+    if not isinstance(value, Integral) or int(value) < least:
+        raise InvalidArgument(f"`{name}` must be a whole number of at least {least}, got {value!r}")
+
+
+def check_number(name: str, value: Any, kind: type) -> None:
+    """Refuses what is neither a number of that kind, `Integral` or `Real`, nor None."""
+    if not (value is None or isinstance(value, kind)):
+        raise WrongType(f"`{name}` must be a number or None, got {value!r}")
+
+
+def check_positive(name: str, value: Any) -> None:
+    if not value > 0:
+        raise InvalidArgument(f"`{name}` must be positive, got {value}")
+
+
+def check_single(what: str, members: int | None) -> None:
+    """Refuses a population where one network is asked for."""
+    if members is not None:
+        raise InvalidArgument(f"a population has no single {what}; take one with `member(i)` first")
+
+
+def check_place(what: str, index: int, count: int) -> None:
+    """Refuses a place, counted from either end, among `count` of them."""
+    if not -count <= index < count:
+        raise InvalidArgument(f"there is no {what} {index} among {count}")
+
+
+def check_together(X: Any, y: Any) -> None:
+    """Refuses inputs without targets, and targets without inputs."""
+    if (X is None) != (y is None):
+        raise InvalidArgument("`X` and `y` must be given together")
+
+
+def checked_range(edges: Any, name: str) -> tuple[float, float]:
+    """The range of the variable of that name in a `box`."""
+    try:
+        low, high = (float(edge) for edge in edges)
+    except (TypeError, ValueError) as error:
+        raise InvalidArgument(f"`box` must be (low, high), or such a pair by name; got {edges!r}") from error
+    if not -math.inf < low < high < math.inf:
+        raise InvalidArgument(f"`box` must have low < high, both finite; got {edges!r} for {name!r}")
+    return low, high
+
+
+def check_budget(seconds: float | None, restarts: int | None) -> None:
+    """Refuses a budget in which nothing can be done; without one there is no limit."""
+    for name, value in (("seconds", seconds), ("restarts", restarts)):
+        if value is not None:
+            check_positive(name, value)
+
+
+def check_jobs(n_jobs: int | None) -> None:
+    if n_jobs == 0:
+        raise InvalidArgument("`n_jobs` must be a number of workers, or -1 for one per processor, got 0")
+
+
+def checked_seed(seed: Any, name: str = "seed") -> int:
+    """The seed as a whole number that is not negative."""
+    if not isinstance(seed, Integral):
+        raise WrongType(f"`{name}` must be a whole number, got {seed!r}")
+    if seed < 0:
+        raise InvalidArgument(f"`{name}` must not be negative, got {seed}")
+    return int(seed)
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that scikit-learn's `random_state` stands for: a number, a generator's next one, or any."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(2**31 - 1))
+    if isinstance(random_state, Integral):
+        return checked_seed(random_state, "random_state")
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    raise WrongType(f"`random_state` must be None, a number or a numpy generator, got {random_state!r}")
+
+
+def checked_choice(what: str, value: Any, known: Collection[str]) -> str:
+    """The value, if it is among the known ones; else an error that guesses at what was meant."""
+    if not isinstance(value, str) or value not in known:
+        hint = did_you_mean(str(value), known)
+        menu = f" The known ones are {', '.join(known)}" if hint.endswith("?") and len(known) < FEW else ""
+        raise UnknownName(f"no {what} named {value!r}; {hint}{menu}")
+    return value
