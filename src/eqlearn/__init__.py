@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "eqlearn.functions": ("Function", "register_function"),
     "eqlearn.nn.primitives": ("PRIMITIVES", "Primitive", "register"),
     "eqlearn.nn.sparse": ("SparseLinear", "prune_", "settle_", "weights_left"),
     "eqlearn.nn.penalties": ("L0", "Group", "Lq", "SmoothHalf", "sparsity"),
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from eqlearn.dynamics.discover import discover_dynamics as discover_dynamics
     from eqlearn.dynamics.hidden import discover_hidden as discover_hidden
     from eqlearn.estimator import EQLRegressor as EQLRegressor
+    from eqlearn.functions import Function as Function
+    from eqlearn.functions import register_function as register_function
     from eqlearn.io.storage import load as load
     from eqlearn.io.storage import save as save
     from eqlearn.latent.arithmetic import ImageArithmetic as ImageArithmetic

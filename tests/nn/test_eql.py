@@ -284,7 +284,8 @@ def test_an_init_may_be_given_as_a_value():
 @given(st.integers(0, 10_000), st.floats(0.05, 0.9), st.sampled_from([None, 3]), st.booleans(), st.booleans())
 @settings(max_examples=80)
 def test_removing_dead_weights_keeps_the_function_exactly(seed, density, members, skip, bias):
-    everywhere_defined = " ".join(n for n in PRIMITIVES if n not in ("log", "sqrt", "inv", "div", "pow"))
+    limited = ("log", "sqrt", "inv", "div", "pow", "acos", "acosh", "atanh", "erfinv")
+    everywhere_defined = " ".join(n for n in PRIMITIVES if n not in limited)
     sets = [everywhere_defined, "one id*2 mul*2 exp sin sigmoid0"]
     net = EQL(2, 2, sets, members=members, skip=skip, bias=bias, seed=0).double().eval()
     random_mask_(net, density, seed)

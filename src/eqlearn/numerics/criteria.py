@@ -56,3 +56,7 @@ def prediction_length(rows: int, error: float, structure: float) -> float:
 
 # Odds of a thousand to one: the best of the hundreds of formulas in a search predicts better by chance too.
 DECISIVE = math.log(1_000)
+
+# A function costs as much to tell as one of these many, whatever the table of functions holds: lengths of
+# different runs stay comparable, and a function that is merely known makes no other formula dearer.
+FUNCTION_CHOICES = 12

@@ -11,7 +11,7 @@ from typing import Any
 from eqlearn.errors import InvalidArgument, WrongType
 
 # Of the names that would have been known, a message lists so many: all primitives, but not all columns.
-MOST = 30
+MOST = 40
 
 
 class SearchPenalty(StrEnum):
