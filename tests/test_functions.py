@@ -73,6 +73,15 @@ def test_every_library_agrees_with_sympy(function, library):
     np.testing.assert_allclose(values, [precise(function, x) for x in points], rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [("sin", "numpy.sin"), ("asin", "numpy.arcsin"), ("erf", "scipy.special.erf")],
+)
+def test_jax_names_its_functions_as_numpy_and_scipy_do(name, path):
+    assert FUNCTIONS[name].path("numpy") == path
+    assert FUNCTIONS[name].path("jax") == f"jax.{path}"
+
+
 @every_function
 def test_slopes_of_tensors_are_those_of_symbols(function):
     points = torch.tensor(function.points(), dtype=torch.float64, requires_grad=True)
