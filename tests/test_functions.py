@@ -12,7 +12,7 @@ import pytest
 import sympy as sp
 import torch
 
-from eqlearn.errors import InvalidArgument
+from eqlearn.errors import InvalidArgument, InvalidExpression
 from eqlearn.functions import FUNCTIONS, NAMES, NUMPY, TORCH, Algebra, Function, register_function
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.primitives import PRIMITIVES, Primitive, RegistrySnapshot, lookup, register
@@ -156,6 +156,25 @@ def test_a_variable_may_have_its_name(function):
 
     np.testing.assert_array_equal(scope["equation"](points), equation(points[:, None]))
     assert Equation.parse(str(equation), [name]) == equation
+
+
+@pytest.mark.parametrize(("name", "source"), [("scipy", "v_scipy"), ("arcsin", "arcsin"), ("erf", "v_erf")])
+def test_sources_rename_a_variable_only_where_it_hides_something(name, source):
+    equation = Equation.parse(f"erf(`{name}`) + asin(`{name}`)", [name])
+    scope = {}
+    exec(equation.python(), scope)
+
+    assert f"def equation({source}):" in equation.python()
+    np.testing.assert_array_equal(scope["equation"](0.5), equation(np.array([[0.5]]))[0])
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("arccosh(x)", "acosh"), ("ln(x)", "log"), ("fabs(x)", "abs"), ("logistic(x)", "sigmoid")],
+)
+def test_what_other_systems_call_it_is_a_hint(text, name):
+    with pytest.raises(InvalidExpression, match=f"did you mean '{name}'"):
+        parse(text, ["x"])
 
 
 # One entry: what is true of it

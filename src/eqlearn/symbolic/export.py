@@ -49,7 +49,7 @@ def identifiers(names: Sequence[str]) -> list[str]:
     """Distinct ASCII identifiers, valid in Python and in C, that resemble the variables' names."""
     taken: set[str] = set()
     functions = {f.path("c") for f in FUNCTIONS.values() if f.c is not None}
-    libraries = {str(f.numpy).partition(".")[0] for f in FUNCTIONS.values()}
+    libraries = {str(f.numpy).partition(".")[0] for f in FUNCTIONS.values() if "." in str(f.numpy)}
     result = []
     for name in names:
         spelled_out = "".join(_ascii(c) for c in name)

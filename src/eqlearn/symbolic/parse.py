@@ -178,10 +178,8 @@ class _Parser:
     def open(self, token: Token) -> None:
         if token.kind == "call" and token.text not in FUNCTIONS:
             # What other systems call them.
-            also = {a: f.name for f in FUNCTIONS.values() for a in (*f.aliases, f.numpy, f.c)} | {
-                "power": "**"
-            }
-            known = also.get(token.text)
+            also = {word: f.name for f in FUNCTIONS.values() for word in (*f.aliases, f.numpy, f.c)}
+            known = {**also, "power": "**"}.get(token.text)
             hint = f"did you mean {known!r}?" if known else did_you_mean(token.text, FUNCTIONS)
             raise InvalidExpression(f"{token.text!r} at place {token.place} is not a function; {hint}")
         self.groups.append(_Group(token.text if token.kind == "call" else None))

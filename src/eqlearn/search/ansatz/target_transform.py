@@ -43,9 +43,10 @@ class TargetTransform:
 
 def _undone(unit: Primitive, y: Tensor) -> Tensor | None:
     """The arguments of which `y` are a unit's values, if they can be its values at all."""
-    if unit.name in ("inv", "square"):
-        allowed = y > 1e-3 * y.max() if unit.name == "inv" else y >= 0
-        return (1 / y if unit.name == "inv" else torch.sqrt(y)) if bool(allowed.all()) else None
+    if unit.name == "inv":
+        return 1 / y if bool((y > 1e-3 * y.max()).all()) else None
+    if unit.name == "square":
+        return torch.sqrt(y) if bool((y >= 0).all()) else None
     if unit.name == "sigmoid":
         steep = _undone(lookup("logistic"), y)
         return None if steep is None else steep / 20
