@@ -18,11 +18,14 @@ from eqlearn.nn.eql import EQL
 from eqlearn.nn.primitives import PRIMITIVES, Primitive, RegistrySnapshot, lookup, register
 from eqlearn.report.mathml import mathml
 from eqlearn.search.ansatz.target_transform import transforms
+from eqlearn.search.leave_one_out import structure_cost
 from eqlearn.search.networks.starts import angular_frequency
+from eqlearn.search.search import discover
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.parse import parse
 from eqlearn.symbolic.printing import write
+from eqlearn.verify.judge import judge
 
 every_function = pytest.mark.parametrize("function", list(FUNCTIONS.values()), ids=lambda f: f.name)
 X = real_symbol("x")
@@ -372,3 +375,23 @@ def test_a_function_that_makes_no_sense_is_refused(table, function, words):
 
     assert words in str(refused.value)
     assert (set(FUNCTIONS), set(NAMES)) == known
+
+
+def test_a_search_finds_a_function_from_outside(table):
+    register_function(erfc())
+    x = np.linspace(-2, 2, 60)
+    truth = Equation.parse("2*erfc(1.1*x)", ["x"])
+
+    found = discover(x[:, None], truth(x[:, None]), primitives="id mul erfc", hidden_layers=1, seed=0)
+
+    assert judge(found.best.equation, truth, {"x": (-2, 2)}).tier == "exact"
+
+
+def test_a_function_that_is_merely_known_makes_no_formula_dearer(table):
+    expr = sp.sin(X) + sp.log(X)
+    before = structure_cost(expr, 1)
+
+    register_function(erfc())
+
+    assert structure_cost(expr, 1) == before
+    assert structure_cost(sp.erfc(X), 1) == structure_cost(sp.sin(X), 1)
