@@ -17,6 +17,7 @@ SOURCE = Path(eqlearn.__file__).parent
 # Rooms and single files, in the order in which data walk through them. Inside a room imports form no circle.
 READING_ORDER = [
     "errors",
+    "functions",
     "validation",
     "numerics",
     "nn",

@@ -13,6 +13,7 @@ __version__ = "0.2.0"
 
 _HOMES = {
     # Networks: what you train
+    "eqlearn.functions": ("Function", "register_function"),
     "eqlearn.nn.primitives": ("PRIMITIVES", "Primitive", "register"),
     "eqlearn.nn.sparse": ("SparseLinear", "prune_", "settle_", "weights_left"),
     "eqlearn.nn.penalties": ("L0", "Group", "Lq", "Penalty", "SmoothHalf", "sparsity"),
@@ -86,6 +87,8 @@ if TYPE_CHECKING:
     from eqlearn.errors import UnknownName as UnknownName
     from eqlearn.errors import WrongType as WrongType
     from eqlearn.estimator import EQLRegressor as EQLRegressor
+    from eqlearn.functions import Function as Function
+    from eqlearn.functions import register_function as register_function
     from eqlearn.io.checksummed import atomic_write as atomic_write
     from eqlearn.io.checksummed import read_checksummed as read_checksummed
     from eqlearn.io.checksummed import write_tensors as write_tensors

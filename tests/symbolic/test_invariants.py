@@ -21,7 +21,7 @@ ROWS = 24
 NAMES = tuple(PRIMITIVES)
 # Beyond these functions' domains a network is NaN or infinite; where a later unit undoes one of them (a
 # squared square root), the equation goes on.
-LIMITED = {"log", "sqrt", "inv", "div", "pow"}
+LIMITED = {"log", "sqrt", "inv", "div", "pow", "acos", "acosh", "atanh", "erfinv"}
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.dynamics.integrate import advance
+from eqlearn.functions import NUMPY
 from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fill_constants, real_symbol
 from eqlearn.symbolic.parametric import Parametric
-from eqlearn.symbolic.tape import NUMPY, Tape, lower
+from eqlearn.symbolic.tape import Tape, lower
 from eqlearn.validation.trajectories import Trajectories
 
 # Smaller moves, relative to the spread of a state or to a constant, are rounding.

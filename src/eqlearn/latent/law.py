@@ -15,10 +15,10 @@ from torch import Tensor
 
 from eqlearn.dynamics.integrate import Form, step_once
 from eqlearn.errors import InvalidArgument
+from eqlearn.functions import TORCH
 from eqlearn.latent.cells import EQLCell
 from eqlearn.latent.gauge import Gauge
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.export import TORCH
 from eqlearn.symbolic.expressions import fitted, real_symbol
 from eqlearn.symbolic.tape import Tape, lower
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import sympy as sp
@@ -15,38 +14,8 @@ import torch
 from torch import Tensor
 
 from eqlearn.errors import InvalidArgument, WrongType, counted
+from eqlearn.functions import FUNCTIONS, SYMPY, TORCH, Algebra, Function, register_function
 from eqlearn.validation.options import check_least, checked_choice
-
-TENSORS = SimpleNamespace(
-    sin=torch.sin,
-    cos=torch.cos,
-    tan=torch.tan,
-    asin=torch.asin,
-    atan=torch.atan,
-    exp=torch.exp,
-    log=torch.log,
-    sqrt=torch.sqrt,
-    abs=torch.abs,
-    tanh=torch.tanh,
-    sigmoid=torch.sigmoid,
-    pi=math.pi,
-    e=math.e,
-)
-SYMBOLS = SimpleNamespace(
-    sin=sp.sin,
-    cos=sp.cos,
-    tan=sp.tan,
-    asin=sp.asin,
-    atan=sp.atan,
-    exp=sp.exp,
-    log=sp.log,
-    sqrt=sp.sqrt,
-    abs=sp.Abs,
-    tanh=sp.tanh,
-    sigmoid=lambda g: 1 / (1 + sp.exp(-g)),
-    pi=sp.pi,
-    e=sp.E,
-)
 
 Guard: TypeAlias = Callable[..., tuple[Tensor, ...]]
 
@@ -85,11 +54,11 @@ class Primitive:
         """The value on tensors; of no arguments, a plain number."""
         if guarded and self.guard is not None:
             args = self.guard(*args)
-        return self.formula(TENSORS, *args)
+        return self.formula(TORCH, *args)
 
     def symbolic(self, *args: Any) -> Any:
         """The same formula on SymPy expressions."""
-        return sp.S(self.formula(SYMBOLS, *args))
+        return sp.S(self.formula(SYMPY, *args))
 
     def vanishes(self, silent: tuple[bool, ...]) -> bool:
         """Whether the value is zero whatever the other arguments, once the `silent` ones are zero."""
@@ -117,31 +86,59 @@ def _vanishes(primitive: Primitive, silent: tuple[bool, ...]) -> bool:
     return bool(value == 0)
 
 
-def _magnitude(g: Tensor) -> Tensor:
-    return g.abs().clamp(min=1e-6)
+@dataclass(frozen=True)
+class Plain:
+    """The formula of a primitive that is a function of the table and nothing else."""
+
+    function: Function
+
+    def __call__(self, m: Algebra, g: Any) -> Any:
+        return m[self.function.name](g)
+
+
+def _plain(function: Function) -> Primitive:
+    """A function of the table as a primitive."""
+    name = _OTHER_NAMES.get(function.name, function.name)
+    even = (0,) if function.domain == _HALF_LINE else ()
+    return Primitive(name, 1, Plain(function), _guard(function), even)
+
+
+def _guard(function: Function) -> Guard | None:
+    """Keeps arguments below overflow, or a little inside the domain; a half-line sees magnitudes."""
+    low, high = function.domain
+    if function.grows:
+        least = -_LARGEST if function.parity else None
+        return lambda g: (g.clamp(min=least, max=_LARGEST),)
+    if function.domain == _HALF_LINE:
+        return lambda g: (g.abs().clamp(min=_EDGE),)
+    if math.isfinite(low) or math.isfinite(high):
+        return lambda g: (g.clamp(min=low + _EDGE, max=high - _EDGE),)
+    return None
+
+
+_HALF_LINE = (0.0, math.inf)
+# exp(80) is the largest round power whose square root, product with 1e4 and slope are finite in float32.
+_EDGE, _LARGEST = 1e-6, 80.0
+# The paper's own sine and sigmoid have the plain names.
+_OTHER_NAMES = {"sin": "sin1", "sigmoid": "logistic"}
 
 
 def _away_from_zero(g: Tensor) -> Tensor:
     return torch.where(g < 0, g.clamp(max=-1e-3), g.clamp(min=1e-3))
 
 
-def _inside_one(g: Tensor) -> Tensor:
-    return g.clamp(min=-1 + 1e-6, max=1 - 1e-6)
-
-
-# exp(80) is the largest round power whose square root, product with 1e4 and slope are finite in float32.
 def _bounded(g: Tensor) -> Tensor:
-    return g.clamp(max=80.0)
+    return g.clamp(max=_LARGEST)
 
 
 def _power_domain(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a.abs().clamp(min=1e-4), b.clamp(min=-6.0, max=6.0)
 
 
-# Where the mathematics is undefined or overflows, training sees instead: the exponential of at most 80, log
-# and sqrt of |g| (at least 1e-6), the arcsine of what is inside ±1, a divisor at least 1e-3 away from zero,
-# |a| (at least 1e-4) to a power between -6 and 6. Outside training the formula holds as it stands: log(-1) is
-# NaN, 1/0 is infinite.
+# Where the mathematics is undefined or overflows, training sees instead: the exponential and the hyperbolic
+# functions of at most 80, log and sqrt of |g| (at least 1e-6), other functions 1e-6 inside their domain, a
+# divisor at least 1e-3 away from zero, |a| (at least 1e-4) to a power between -6 and 6. Outside training the
+# formula holds as it stands: log(-1) is NaN, 1/0 is infinite.
 PRIMITIVES: dict[str, Primitive] = {
     p.name: p
     for p in (
@@ -151,24 +148,14 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("id", 1, lambda m, g: g),
         Primitive("square", 1, lambda m, g: g**2),
         Primitive("sin", 1, lambda m, g: m.sin(2 * m.pi * g)),
-        Primitive("exp", 1, lambda m, g: m.exp(g), lambda g: (_bounded(g),)),
         Primitive("sigmoid", 1, lambda m, g: m.sigmoid(20 * g)),
         Primitive("mul", 2, lambda m, a, b: a * b),
         # The released code's variants.
         Primitive("sin4", 1, lambda m, g: m.sin(4 * m.pi * g)),
         Primitive("expm1e", 1, lambda m, g: (m.exp(g) - 1) / m.e, lambda g: (_bounded(g),)),
         Primitive("mul10", 2, lambda m, a, b: 10 * a * b),
-        # What a scientist expects beside them.
-        Primitive("sin1", 1, lambda m, g: m.sin(g)),
-        Primitive("cos", 1, lambda m, g: m.cos(g)),
-        Primitive("tan", 1, lambda m, g: m.tan(g)),
-        Primitive("asin", 1, lambda m, g: m.asin(g), lambda g: (_inside_one(g),)),
-        Primitive("atan", 1, lambda m, g: m.atan(g)),
-        Primitive("tanh", 1, lambda m, g: m.tanh(g)),
-        Primitive("logistic", 1, lambda m, g: m.sigmoid(g)),
-        Primitive("log", 1, lambda m, g: m.log(g), lambda g: (_magnitude(g),), (0,)),
-        Primitive("sqrt", 1, lambda m, g: m.sqrt(g), lambda g: (_magnitude(g),), (0,)),
-        Primitive("abs", 1, lambda m, g: m.abs(g)),
+        # What a scientist expects beside them: every function of the table, and these.
+        *map(_plain, FUNCTIONS.values()),
         Primitive("inv", 1, lambda m, g: 1 / g, lambda g: (_away_from_zero(g),)),
         Primitive("div", 2, lambda m, a, b: a / b, lambda a, b: (a, _away_from_zero(b))),
         Primitive("pow", 2, lambda m, a, b: a**b, _power_domain, (0,)),
@@ -181,7 +168,7 @@ PRIMITIVES: dict[str, Primitive] = {
     )
 }
 
-_BUILT_IN = frozenset(PRIMITIVES)
+_BUILT_IN, _TABLE = frozenset(PRIMITIVES), frozenset(FUNCTIONS)
 
 PAPER = "one*2 id*4 square*4 sin*2 exp*2 sigmoid*2 mul*2"
 RELEASED = "one*2 id*4 square*4 sin4*2 expm1e*2 sigmoid*2 mul10*2"
@@ -191,6 +178,8 @@ PrimitivesLike: TypeAlias = "str | Sequence[Primitive] | Sequence[str | Sequence
 
 def lookup(name: str) -> Primitive:
     """The registered primitive called `name`."""
+    if name not in PRIMITIVES and name in FUNCTIONS:  # registered as a function since
+        PRIMITIVES[name] = _plain(FUNCTIONS[name])
     return PRIMITIVES[checked_choice("primitive", name, PRIMITIVES)]
 
 
@@ -211,27 +200,35 @@ def register(primitive: Primitive) -> Primitive:
 
 @dataclass(frozen=True)
 class RegistrySnapshot:
-    """The user's own primitives, for another process: unpacked there, they are registered.
+    """The user's own functions and primitives, for another process: unpacked there, they are registered.
 
     Pickles name primitives, so this has to stand before anything that does.
     """
 
+    functions: tuple[Function, ...]
     definitions: tuple[tuple[Any, ...], ...]
 
     @staticmethod
     def taken() -> RegistrySnapshot:
         own = [p for name, p in PRIMITIVES.items() if name not in _BUILT_IN]
-        return RegistrySnapshot(tuple((p.name, p.arity, p.formula, p.guard, p.even) for p in own))
+        written = [p for p in own if not isinstance(p.formula, Plain)]
+        return RegistrySnapshot(
+            tuple(f for name, f in FUNCTIONS.items() if name not in _TABLE),
+            tuple((p.name, p.arity, p.formula, p.guard, p.even) for p in written),
+        )
 
     def __reduce__(self) -> tuple[Callable[..., RegistrySnapshot], tuple[Any, ...]]:
-        return _restored, self.definitions
+        return _restored, (self.functions, self.definitions)
 
 
-def _restored(*definitions: tuple[Any, ...]) -> RegistrySnapshot:
+def _restored(functions: tuple[Function, ...], definitions: tuple[tuple[Any, ...], ...]) -> RegistrySnapshot:
+    for function in functions:
+        if function.name not in FUNCTIONS:
+            register_function(function)
     for definition in definitions:
         if definition[0] not in PRIMITIVES:
             register(Primitive(*definition))
-    return RegistrySnapshot(definitions)
+    return RegistrySnapshot(functions, definitions)
 
 
 def _check_twins(primitive: Primitive) -> None:

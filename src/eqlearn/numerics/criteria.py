@@ -73,6 +73,9 @@ DECISIVE = math.log(1_000)
 # A constant may move to a simple number by three standard errors, and by rounding or an integrator's error
 # in any case.
 SNAP_ERRORS, SNAP_ROUNDING = 3.0, 1e-5
+# A function costs as much to tell as one of these many, whatever the table of functions holds: lengths of
+# different runs stay comparable, and a function that is merely known makes no other formula dearer.
+FUNCTION_CHOICES = 12
 # Sixteen digits, all that float64 holds.
 MAX_DIGITS = 16 * math.log(10)
 

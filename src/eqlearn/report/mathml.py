@@ -12,6 +12,7 @@ import sympy as sp
 from sympy.printing.conventions import split_super_sub
 from sympy.printing.pretty.pretty_symbology import greek_unicode
 
+from eqlearn.functions import FUNCTIONS
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.tape import Instruction, lower
@@ -121,13 +122,9 @@ def _piece(
         return _Piece(f"<mo>−</mo>{_fenced(inner) if inner.startswith('<mo>−') else inner}", _PRODUCT)
     if step.op == "pow":
         return _Piece(f"<msup>{_base(args[0])}<mrow>{_inline(args[1].markup)}</mrow></msup>")
-    inner = args[0].markup
-    if step.op == "sqrt":
-        return _Piece(f"<msqrt>{inner}</msqrt>")
-    if step.op == "abs":
-        return _Piece(f"<mrow><mo>|</mo>{inner}<mo>|</mo></mrow>")
-    if step.op == "exp":
-        return _Piece(f"<msup><mi>e</mi><mrow>{_inline(inner)}</mrow></msup>")
+    inner, around = args[0].markup, FUNCTIONS[step.op].mathml
+    if around:
+        return _Piece(around.format(_inline(inner) if around.startswith("<msup>") else inner))
     return _Piece(f"<mrow><mi>{step.op}</mi><mo>&#x2061;</mo>{_fenced(inner)}</mrow>")
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import sympy as sp
 import torch
 
-from eqlearn.numerics.criteria import FREE, MAX_LEVERAGE_FACTOR
+from eqlearn.numerics.criteria import FREE, FUNCTION_CHOICES, MAX_LEVERAGE_FACTOR
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.expressions import FUNCTIONS
 from eqlearn.symbolic.parametric import Parametric
 from eqlearn.symbolic.snap import number_cost
 
@@ -56,5 +55,5 @@ def structure_cost(expr: sp.Expr, columns: int) -> float:
         elif node.is_Rational:
             cost += number_cost(node) * math.log(2) if node not in (0, 1, -1) else 0.0
         elif node.args:
-            cost += math.log(2 * len(FUNCTIONS))
+            cost += math.log(2 * FUNCTION_CHOICES)
     return max(cost, 0.0)

@@ -285,7 +285,7 @@ class Equation:
         return str(sp.latex(expr, symbol_names={real_symbol(v): latex_name(v) for v in self.variables}))
 
     def python(self, name: str = "equation") -> str:
-        """Source code of a numpy function `name`, one argument per variable; it needs only numpy."""
+        """Source code of a numpy function `name`, one argument per variable; `erf` needs SciPy too."""
         return export.python_source(self._program, self.variables, _clipped(str(self)), name)
 
     def c(self, name: str = "equation") -> str:

@@ -16,31 +16,30 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument, MissingExtra, NotFinite, WrongType
+from eqlearn.functions import FUNCTIONS, TORCH, Algebra
 from eqlearn.symbolic.expressions import constant_holders, fitted, magnitude, real_symbol, replace_constants
-from eqlearn.symbolic.printing import Dialect, Piece, double_star, render, spelled
-from eqlearn.symbolic.tape import SPELLINGS, Tape, array_functions, lower
+from eqlearn.symbolic.printing import Dialect, Piece, double_star, render
+from eqlearn.symbolic.tape import Tape, lower
 
-TORCH = array_functions(torch)
-# Words that C, C++ or <math.h> give a meaning, beside Python's keywords and the names the sources use.
+# Words that C, C++ or <math.h> give a meaning, beside Python's keywords and the names of the functions.
 _TAKEN = re.compile(
     r"\d.*|t\d+|M_.*|FP_.*|MATH_.*|auto|bool|break|case|char|class|const|continue|default|delete|do|double|"
     r"else|enum|equation|extern|false|float|for|goto|if|inline|int|linux|long|namespace|new|np|operator|"
     r"register|restrict|return|short|signed|sizeof|static|struct|switch|template|this|true|typedef|typeof|"
-    r"union|unix|unsigned|void|volatile|while|abs|acos|asin|asm|atan|cosh?|exp|fabs|gamma|lgamma|log|main|pow|"
-    r"signgam|sinh?|sqrt|tanh?|[jy][01n]|DOMAIN|HUGE|HUGE_VAL|INFINITY|MAXFLOAT|NAN|NULL|OVERFLOW|PLOSS|SING|"
-    r"TLOSS|UNDERFLOW"
+    r"union|unix|unsigned|void|volatile|while|abs|asm|gamma|lgamma|main|pow|signgam|[jy][01n]|DOMAIN|HUGE|"
+    r"HUGE_VAL|INFINITY|MAXFLOAT|NAN|NULL|OVERFLOW|PLOSS|SING|TLOSS|UNDERFLOW"
 )
 _PYTHON = Dialect(
     number=lambda step: repr(
         int(step.value) if step.exact is not None and step.exact.is_Integer else step.value
     ),
-    function=spelled(SPELLINGS, prefix="np."),
+    function=lambda name: re.sub(r"^numpy\.", "np.", FUNCTIONS[name].path("numpy")),
     power=double_star,
     shared=True,
 )
 _C = Dialect(
     number=lambda step: repr(float(step.value)),
-    function=spelled({"abs": "fabs"}),
+    function=lambda name: FUNCTIONS[name].path("c"),
     power=lambda base, exponent: Piece(f"pow({base.text}, {exponent.text})", 3),
     shared=True,
 )
@@ -49,11 +48,13 @@ _C = Dialect(
 def identifiers(names: Sequence[str]) -> list[str]:
     """Distinct ASCII identifiers, valid in Python and in C, that resemble the variables' names."""
     taken: set[str] = set()
+    functions = {f.path("c") for f in FUNCTIONS.values() if f.c is not None}
+    libraries = {str(f.numpy).partition(".")[0] for f in FUNCTIONS.values() if "." in str(f.numpy)}
     result = []
     for name in names:
         spelled_out = "".join(_ascii(c) for c in name)
         word = re.sub(r"\W+", "_", spelled_out, flags=re.ASCII).strip("_") or "v_"
-        if keyword.iskeyword(word) or _TAKEN.fullmatch(word):
+        if keyword.iskeyword(word) or _TAKEN.fullmatch(word) or word in functions | libraries:
             word = f"v_{word}"
         unique, count = word, 1
         while unique in taken:
@@ -87,7 +88,10 @@ def python_source(tape: Tape, variables: Sequence[str], title: str, name: str) -
         *(f"    {part} = {text}" for part, text in definitions),
         f"    return {value}",
     ]
-    head = f"import numpy as np\n\n\ndef {name}({', '.join(names)}):\n"
+    used = [FUNCTIONS[step.op].path("numpy") for step in tape.steps if step.op in FUNCTIONS]
+    others = sorted({path.rpartition(".")[0] for path in used} - {"numpy"})
+    imports = "\n".join(["import numpy as np", *(f"import {module}" for module in others)])
+    head = f"{imports}\n\n\ndef {name}({', '.join(names)}):\n"
     return head + textwrap.indent("\n".join(body), "    ") + "\n"
 
 
@@ -167,7 +171,7 @@ def jax_function(tape: Tape, variables: Sequence[str]) -> Callable[..., Any]:
         import jax.numpy as jnp
     except ImportError as error:
         raise MissingExtra("JAX is not installed; install it with `pip install 'eqlearn[jax]'`") from error
-    functions = array_functions(jnp)
+    functions = Algebra("jax")
     fitted_values = [float(c) for c in tape.constants]
 
     def equation(X: Any, constants: Any = None) -> Any:

@@ -14,25 +14,11 @@ from typing import Any, TypeAlias
 import sympy as sp
 
 from eqlearn.errors import InvalidArgument, InvalidExpression, NotFinite
+from eqlearn.functions import FUNCTIONS, NAMES
 from eqlearn.validation.names import did_you_mean
 
 Order: TypeAlias = "dict[sp.Expr, tuple[sp.Expr, ...]]"
 
-FUNCTIONS: dict[str, Any] = {
-    "sin": sp.sin,
-    "cos": sp.cos,
-    "tan": sp.tan,
-    "asin": sp.asin,
-    "acos": sp.acos,
-    "atan": sp.atan,
-    "sinh": sp.sinh,
-    "cosh": sp.cosh,
-    "tanh": sp.tanh,
-    "exp": sp.exp,
-    "log": sp.log,
-    "abs": sp.Abs,
-}
-NAMES = {function: name for name, function in FUNCTIONS.items()}
 _ATOMS = (sp.Symbol, sp.Float, sp.Rational, type(sp.pi), type(sp.E))
 NOT_REAL = {sp.nan, sp.oo, -sp.oo, sp.zoo, sp.I}
 # What SymPy, which thinks of complex arguments, makes of formulas that are real wherever they are defined.

@@ -14,20 +14,18 @@ import sympy as sp
 import torch
 from torch import Tensor
 
+from eqlearn.functions import MOST_EXPONENT, NAMES, NUMPY, TORCH, Algebra
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.export import TORCH
 from eqlearn.symbolic.expressions import (
-    FUNCTIONS,
-    NAMES,
     constant_holders,
     fill_constants,
     fitted,
     held_constant,
     real_symbol,
 )
-from eqlearn.symbolic.tape import NUMPY, Instruction, Tape, lower
+from eqlearn.symbolic.tape import Instruction, Tape, lower
 
 
 @dataclass(frozen=True)
@@ -154,8 +152,6 @@ def _square(residual: np.ndarray) -> float:
 
 
 DIGITS = 50
-# Nothing overflows in mpmath, but the exponential of an exponential would take for ever.
-MOST_EXPONENT = 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,27 +236,13 @@ def has_conditions(expr: sp.Expr) -> bool:
     return not all(isinstance(node, sp.Expr) for node in sp.preorder_traversal(expr))
 
 
-def _exponential(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def bounded(g: Any) -> Any:
-        if abs(g) > MOST_EXPONENT:
-            raise OverflowError
-        return function(g)
-
-    return bounded
-
-
 def _power(base: Any, exponent: Any) -> Any:
     if base != 0 and abs(exponent * mpmath.mag(base)) > MOST_EXPONENT:
         raise OverflowError
     return base**exponent
 
 
-MPMATH = {
-    **{name: getattr(mpmath, name) for name in (*FUNCTIONS, "sqrt") if name != "abs"},
-    **{name: _exponential(getattr(mpmath, name)) for name in ("exp", "sinh", "cosh")},
-    "abs": abs,
-    "power": _power,
-}
+MPMATH = Algebra("mpmath", power=_power)
 
 
 @dataclass(frozen=True)

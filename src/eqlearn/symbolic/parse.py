@@ -12,10 +12,9 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.errors import InvalidExpression
-from eqlearn.nn.primitives import SYMBOLS
-from eqlearn.symbolic.expressions import FUNCTIONS, MAX_EXPONENT, fitted, real_symbol
+from eqlearn.functions import FUNCTIONS, NUMPY, SYMPY
+from eqlearn.symbolic.expressions import MAX_EXPONENT, fitted, real_symbol
 from eqlearn.symbolic.printing import CONSTANTS
-from eqlearn.symbolic.tape import NUMPY
 from eqlearn.validation.names import did_you_mean
 
 MAX_LENGTH = 2**20
@@ -70,15 +69,6 @@ def parse(text: str, variables: Sequence[str]) -> Any:
     return _Parser(text, variables).whole()
 
 
-_CALLS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
-    **{name: (function, NUMPY[name]) for name, function in FUNCTIONS.items()},
-    "sqrt": (sp.sqrt, np.sqrt),
-    "sigmoid": (SYMBOLS.sigmoid, lambda g: 1 / (1 + np.exp(-g))),
-}
-
-
-# What other systems call them.
-_ALSO = {"ln": "log", "arcsin": "asin", "arctan": "atan", "fabs": "abs", "power": "**"}
 _HINTS = {
     "^": "a power is written **",
     "=": "give the right-hand side only",
@@ -186,12 +176,11 @@ class _Parser:
         return token.kind not in (")", "end")
 
     def open(self, token: Token) -> None:
-        if token.kind == "call" and token.text not in _CALLS:
-            hint = (
-                f"did you mean {_ALSO[token.text]!r}?"
-                if token.text in _ALSO
-                else did_you_mean(token.text, _CALLS)
-            )
+        if token.kind == "call" and token.text not in FUNCTIONS:
+            # What other systems call them.
+            also = {word: f.name for f in FUNCTIONS.values() for word in (*f.aliases, f.numpy, f.c)}
+            known = {**also, "power": "**"}.get(token.text)
+            hint = f"did you mean {known!r}?" if known else did_you_mean(token.text, FUNCTIONS)
             raise InvalidExpression(f"{token.text!r} at place {token.place} is not a function; {hint}")
         self.groups.append(_Group(token.text if token.kind == "call" else None))
         self.check_depth(len(self.groups))
@@ -214,7 +203,7 @@ class _Parser:
             return Value(self.symbols[name])
         if token.kind == "name" and name in CONSTANTS:
             return Value(CONSTANTS[name], float(CONSTANTS[name]))
-        hint = f"a function's argument stands in parentheses, `{name}(x)`" if name in _CALLS else ""
+        hint = f"a function's argument stands in parentheses, `{name}(x)`" if name in FUNCTIONS else ""
         hint = hint or did_you_mean(name, [*self.symbols, *CONSTANTS])
         raise InvalidExpression(f"{name!r} at place {token.place} is not a variable; {hint}")
 
@@ -225,12 +214,11 @@ def _unexpected(token: Token, hint: str) -> InvalidExpression:
 
 
 def _called(name: str, value: Value) -> Value:
-    on_symbols, on_numbers = _CALLS[name]
     if value.number is None:
-        return Value(on_symbols(value.expr))
+        return Value(SYMPY[name](value.expr))
     with np.errstate(all="ignore"):
-        number = _finite(float(on_numbers(np.float64(value.number))), f"{name}({_short(value)})")
-    return Value(on_symbols(value.expr), number)
+        number = _finite(float(NUMPY[name](np.float64(value.number))), f"{name}({_short(value)})")
+    return Value(SYMPY[name](value.expr), number)
 
 
 def _number(text: str) -> Value:

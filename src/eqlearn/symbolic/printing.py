@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import sympy as sp
 
-from eqlearn.symbolic.expressions import FUNCTIONS, magnitude, real_symbol
+from eqlearn.functions import FUNCTIONS
+from eqlearn.symbolic.expressions import magnitude, real_symbol
 from eqlearn.symbolic.tape import Instruction, Tape, lower
 
 CONSTANTS = {"pi": sp.pi, "E": sp.E}
-RESERVED = {*FUNCTIONS, *CONSTANTS, "sqrt", "sigmoid"}
 # Commands that could run something or change how a page is set.
 _UNSAFE_LATEX = re.compile(
     r"\\(href|url|class|style|cssId|html|data|unicode|require|def|gdef|let|newcommand)"
@@ -78,7 +78,7 @@ def write(expr: sp.Expr, variables: Sequence[str], digits: int | None = None) ->
 
 def quote(name: str) -> str:
     """A variable's name as `write` and `parse` spell it."""
-    if re.fullmatch(r"[^\W\d]\w*", name) and name not in RESERVED:
+    if re.fullmatch(r"[^\W\d]\w*", name) and name not in FUNCTIONS and name not in CONSTANTS:
         return name
     return "`" + name.replace("`", "``") + "`"
 
@@ -133,11 +133,6 @@ def _piece(
     if step.op == "pow":
         return dialect.power(args[0], args[1])
     return Piece(f"{dialect.function(step.op)}({args[0].text})", _ATOM)
-
-
-def spelled(functions: Mapping[str, str], prefix: str = "") -> Callable[[str], str]:
-    """The names of functions in a language, where they differ from ours."""
-    return lambda name: prefix + functions.get(name, name)
 
 
 def latex_name(name: str) -> str:

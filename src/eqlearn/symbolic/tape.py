@@ -17,9 +17,8 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from eqlearn.errors import NotFinite
+from eqlearn.functions import NAMES, NUMPY
 from eqlearn.symbolic.expressions import (
-    FUNCTIONS,
-    NAMES,
     REMEMBERED,
     constant_holders,
     held_constant,
@@ -30,11 +29,10 @@ from eqlearn.symbolic.expressions import (
     reading_order,
 )
 
-Algebra: TypeAlias = Mapping[str, Callable[..., Any]]
+Operations: TypeAlias = Mapping[str, Callable[..., Any]]
 Arrays: TypeAlias = "Sequence[Any] | NDArray[Any]"
 
-SPELLINGS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
-_OPERATORS: Algebra = {
+_OPERATORS: Operations = {
     "add": lambda *terms: reduce(operator.add, terms),
     "mul": lambda *factors: reduce(operator.mul, factors),
     "div": operator.truediv,
@@ -43,14 +41,6 @@ _OPERATORS: Algebra = {
 }
 # Beyond 2**350 a factor of exp(g) goes into its exponent: the product might be moderate where they are not.
 _EXTREME = 350
-
-
-def array_functions(library: Any) -> Algebra:
-    """The functions of a tape in numpy, torch or jax.numpy."""
-    return {name: getattr(library, SPELLINGS.get(name, name)) for name in (*FUNCTIONS, "sqrt")}
-
-
-NUMPY = array_functions(np)
 
 
 @dataclass(frozen=True)
@@ -72,7 +62,7 @@ class Tape:
 
     def run(
         self,
-        functions: Algebra,
+        functions: Operations,
         variables: Arrays,
         constants: Arrays,
         number: Callable[[float], Any] = float,

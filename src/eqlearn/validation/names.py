@@ -9,7 +9,7 @@ from enum import StrEnum
 from eqlearn.errors import InvalidArgument, WrongType
 
 # A message lists at most this number of known names: all primitives, but not all columns.
-MOST = 30
+MOST = 40
 
 
 class SearchPenalty(StrEnum):

@@ -11,7 +11,7 @@ from itertools import combinations, product, takewhile
 import torch
 from torch import Tensor
 
-from eqlearn.nn.primitives import Primitive
+from eqlearn.nn.primitives import Plain, Primitive
 from eqlearn.numerics.criteria import EXACT_MATCH
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.target_transform import TargetTransform
@@ -125,6 +125,8 @@ def pairs_of(arguments: Sequence[Argument], ratios: Iterable[float]) -> Iterator
 @cache
 def homogeneous(primitive: Primitive) -> bool:
     """Whether a factor of the argument comes out as a factor or a term, as of a root or a logarithm."""
+    if isinstance(primitive.formula, Plain):
+        return primitive.formula.function.homogeneous
     g = torch.tensor([0.3, 0.7, 1.1, 1.9], dtype=torch.float64)
     once, twice = primitive(g), primitive(2 * g)
     quotient, difference = twice / once, twice - once
@@ -134,6 +136,8 @@ def homogeneous(primitive: Primitive) -> bool:
 @cache
 def parity(primitive: Primitive) -> bool:
     """Whether the sign of the argument comes out as a sign or not at all."""
+    if isinstance(primitive.formula, Plain):
+        return primitive.formula.function.parity is not None
     g = torch.tensor([0.3, 0.7, 1.1], dtype=torch.float64)
     there, back = primitive(g), primitive(-g)
     return bool(torch.allclose(there, back) or torch.allclose(there, -back))

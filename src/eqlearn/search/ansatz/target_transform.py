@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from eqlearn.nn.primitives import Primitive
+from eqlearn.functions import TORCH
+from eqlearn.nn.primitives import Plain, Primitive, lookup
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.population import Population
 
@@ -41,21 +41,27 @@ class TargetTransform:
         return population, values[None]
 
 
-def _logit(y: Tensor) -> Tensor:
-    return torch.log(y) - torch.log1p(-y)
+def _undone(unit: Primitive, y: Tensor) -> Tensor | None:
+    """The arguments of which `y` are a unit's values, if they can be its values at all."""
+    if unit.name == "inv":
+        return 1 / y if bool((y > 1e-3 * y.max()).all()) else None
+    if unit.name == "square":
+        return torch.sqrt(y) if bool((y >= 0).all()) else None
+    if unit.name == "sigmoid":
+        steep = _undone(lookup("logistic"), y)
+        return None if steep is None else steep / 20
+    if not isinstance(unit.formula, Plain) or unit.formula.function.inverse is None:
+        return None
+    function = unit.formula.function
+    low, high = function.image
+    if not bool(((y >= low) & (y <= high)).all()):
+        return None
+    target = function.undo(TORCH, y)
+    return target if bool(torch.isfinite(target).all()) else None
 
 
-_INVERSES: dict[str, tuple[Callable[[Tensor], bool], Callable[[Tensor], Tensor]]] = {
-    "exp": (lambda y: bool((y > 0).all()), torch.log),
-    "inv": (lambda y: bool((y > 1e-3 * y.max()).all()), torch.reciprocal),
-    "sqrt": (lambda y: bool((y >= 0).all()), torch.square),
-    "square": (lambda y: bool((y >= 0).all()), torch.sqrt),
-    "log": (lambda y: bool((y.abs() < 30).all()), torch.exp),
-    "sigmoid": (lambda y: bool(((y > 1e-9) & (y < 1 - 1e-9)).all()), lambda y: _logit(y) / 20),
-    "tanh": (lambda y: bool((y.abs() < 1 - 1e-9).all()), torch.atanh),
-    "asin": (lambda y: bool((y.abs() <= math.pi / 2).all()), torch.sin),
-    "atan": (lambda y: bool((y.abs() < 1.57).all()), torch.tan),
-}
+# The most common in nature; other units with an inverse come after them, as they stand.
+_COMMON = ("exp", "inv", "sqrt", "square", "log", "sigmoid", "tanh", "asin", "atan")
 # A factor in front of these is as good as one inside; the others are tried as they are in the user's units.
 SCALE_FREE = ("exp", "inv", "sqrt", "square")
 
@@ -68,7 +74,7 @@ def transforms(primitives: Sequence[Primitive], y: Tensor, unit: float = 1.0) ->
     sign = -1.0 if bool((y <= 0).all()) else 1.0
     found = []
     units = {p.name: p for p in primitives}
-    for name in _INVERSES:
+    for name in dict.fromkeys([*_COMMON, *units]):
         if name in units:
             # A logarithm has both signs; the other odd units do not mind.
             amplitude = 1.0 if name == "log" else sign
@@ -79,8 +85,7 @@ def transforms(primitives: Sequence[Primitive], y: Tensor, unit: float = 1.0) ->
 
 def transformed(unit: Primitive, y: Tensor, amplitude: float) -> TargetTransform | None:
     """The transform of `amplitude` times a unit, where the values allow it."""
-    allowed, inverse = _INVERSES[unit.name]
-    if not allowed(y / amplitude):
+    target = _undone(unit, y / amplitude)
+    if target is None:
         return None
-    target = inverse(y / amplitude)
     return TargetTransform(unit, target, amplitude, float(target.std()) or 1.0)

@@ -11,6 +11,7 @@ import sympy as sp
 import torch
 from torch import Tensor
 
+from eqlearn.functions import FUNCTIONS
 from eqlearn.nn.eql import argument_rows
 from eqlearn.nn.primitives import Primitive
 from eqlearn.search.features import Features
@@ -25,7 +26,7 @@ def angular_frequency(primitive: Primitive) -> float | None:
     if primitive.arity != 1:
         return None
     g = sp.Symbol("g")
-    waves = primitive.symbolic(g).atoms(sp.sin, sp.cos)
+    waves = primitive.symbolic(g).atoms(*(f.sympy for f in FUNCTIONS.values() if f.wave))
     slopes = [wave.args[0].diff(g) for wave in waves]
     rates = [abs(float(slope)) for slope in slopes if slope.is_number and slope.is_real]
     return max((rate for rate in rates if rate > 0), default=None)
