@@ -2,10 +2,10 @@ import json
 import unicodedata
 
 import pytest
-from made_runs import make_record, make_sample
 
 from eqlearn.report.page import page
 from eqlearn.report.payload import embedded
+from made_runs import make_record, make_sample
 
 HOSTILE = "</script><script>window.owned = 1</script><img src=x onerror='window.owned = 1'>\"`{{script}}"
 

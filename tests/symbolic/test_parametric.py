@@ -62,7 +62,7 @@ def test_values_that_are_not_real_are_nan():
 
 def test_new_constants_stand_where_the_old_ones_stood():
     f = formula("2.5*x**2 + sin(1.5*y)")
-    moved = Formula(f.with_constants(2 * f.constants), f.variables)
+    moved = Formula(f.filled(2 * f.constants), f.variables)
 
     np.testing.assert_array_equal(moved.constants, 2 * f.constants)
 

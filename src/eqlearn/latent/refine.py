@@ -1,8 +1,4 @@
-"""Refinement of a law through its rollout: second order, in coefficients and each series' latent at once.
-
-Each residual depends on the coefficients and on its own series' latent only, so the normal equations have an
-arrow's shape: latents are eliminated series by series, and what is left is as small as the law.
-"""
+"""Refinement of a law through its rollout: second order, in coefficients and each series' latent at once."""
 
 from __future__ import annotations
 
@@ -20,6 +16,7 @@ from eqlearn.latent.cells import rollout
 from eqlearn.latent.law import Law
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_LOSS
+from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.validation.trajectories import Trajectories
 
 # A prediction to second order may be far off, since latents can move together; but not as far as this.
@@ -93,51 +90,23 @@ def _table(law: Law, theta: Tensor) -> Tensor:
     return torch.where(law.active, theta[places].view(law.active.shape), 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Normal:
-    """The normal equations in their arrow's shape: `a`, per series `b` and `d`, and the gradients."""
+def _linearised(problem: Propagation, law: Law, point: Tensor) -> SquareRoot:
+    """The problem at a point: coefficients and inner constants, then the latents, series by series."""
+    latents, (steps, states, series) = len(law.latents), problem.target.shape
+    count = len(point) - latents * series
+    theta, z = point[:count], point[count:].view(series, latents).mT
+    residual = problem.residual(law, theta, z)
 
-    a: Tensor
-    b: Tensor
-    d: Tensor
-    down: Tensor
-    down_z: Tensor
+    def slopes() -> tuple[Tensor, Tensor]:
+        both = (by.reshape(len(by), steps * states, series) for by in problem.slopes(law, theta, z))
+        common, own = (by.permute(2, 1, 0) for by in both)
+        return common, own
 
-    def solve(self, damping: float) -> tuple[Tensor, Tensor] | None:
-        a = self.a + damping * torch.diag(self.a.diagonal().clamp(min=1e-12))
-        d = self.d + damping * torch.diag_embed(self.d.diagonal(dim1=1, dim2=2).clamp(min=1e-12))
-        if not d.shape[-1]:
-            factor, info = torch.linalg.cholesky_ex(a)
-            if int(info):
-                return None
-            return torch.cholesky_solve(self.down[:, None], factor)[:, 0], self.down_z
-        share = torch.linalg.solve(d, torch.cat([self.b.mT, self.down_z[..., None]], dim=-1))
-        left = a - (self.b @ share[..., :-1]).sum(dim=0)
-        right = self.down - (self.b @ share[..., -1:]).sum(dim=0)[:, 0]
-        factor, info = torch.linalg.cholesky_ex(left)
-        if int(info):
-            return None
-        move = torch.cholesky_solve(right[:, None], factor)[:, 0]
-        return move, share[..., -1] - share[..., :-1] @ move
-
-    def curvature(self) -> Tensor:
-        """The curvature along the coefficients once every latent has followed."""
-        if not self.d.shape[-1]:
-            return self.a
-        d = self.d + 1e-12 * torch.diag_embed(self.d.diagonal(dim1=1, dim2=2).clamp(min=1e-12))
-        followed: Tensor = self.a - (self.b @ torch.linalg.solve(d, self.b.mT)).sum(dim=0)
-        return followed
+    return SquareRoot(residual.flatten(0, 1).mT, slopes)
 
 
-def _normal(problem: Propagation, law: Law, theta: Tensor, z: Tensor, residual: Tensor) -> _Normal:
-    by_theta, by_z = problem.slopes(law, theta, z)
-    jacobian, r = by_theta.flatten(1), residual.flatten()
-    own = by_z.flatten(1, 2).permute(2, 1, 0)  # (series, residuals of it, latents)
-    others = by_theta.flatten(1, 2).permute(2, 0, 1)  # (series, theta, residuals of it)
-    mine = residual.flatten(0, 1).mT[..., None]
-    return _Normal(
-        jacobian @ jacobian.mT, others @ own, own.mT @ own, -jacobian @ r, -(own.mT @ mine)[..., 0]
-    )
+def _point(law: Law, z: Tensor) -> Tensor:
+    return torch.cat([law.coefficients[law.active], law.inner, z.mT.flatten()])
 
 
 def refine(
@@ -149,31 +118,20 @@ def refine(
     enough: float = EXACT_LOSS * 1e-4,
     stop: Callable[[], bool] = never,
 ) -> Refined:
-    """Levenberg-Marquardt on coefficients, inner constants and latents, through the whole rollout."""
-    theta = torch.cat([law.coefficients[law.active], law.inner])
-    residual = problem.residual(law, theta, z)
-    loss, damping = float(residual.square().mean()), 1e-4
-    for _ in range(steps):
-        if not math.isfinite(loss) or loss < enough or stop():
-            break
-        normal = _normal(problem, law, theta, z, residual)
-        improved = False
-        while damping < 1e8 and not improved:
-            move = normal.solve(damping)
-            if move is not None:
-                trial, moved = theta + move[0], z + move[1].mT
-                after = problem.residual(law, trial, moved)
-                new = float(after.square().mean())
-                improved = new < loss
-            damping = max(damping / 10, 1e-14) if improved else damping * 5
-        if not improved:
-            break
-        converged = loss - new < 1e-4 * loss
-        theta, z, residual, loss = trial, moved, after, new
-        if converged:
-            break
+    """Least squares in coefficients, inner constants and latents, through the whole rollout.
+
+    Each series' latent is eliminated series by series, so the system solved is as small as the law.
+    """
+    point, system = levenberg_marquardt(
+        lambda point: _linearised(problem, law, point[0]),
+        _point(law, z)[None],
+        Rule(steps, damping=1e-4, up=5.0, most=1e8, gain=1e-4, enough=enough),
+        stop=stop,
+    )
     count = law.terms
-    return Refined(replace(law, coefficients=_table(law, theta), inner=theta[count:].clone()), z, loss)
+    theta, latents = point[0].split([count + len(law.inner), z.numel()])
+    fitted = replace(law, coefficients=_table(law, theta), inner=theta[count:].clone())
+    return Refined(fitted, latents.view(z.shape[1], len(z)).mT.contiguous(), float(system.loss))
 
 
 def eliminate_terms(
@@ -204,14 +162,15 @@ def _saliency(fit: Refined, problem: Propagation) -> Tensor:
     """For each active term, how much the loss would rise without it once all else has followed, to second
     order."""
     law = fit.law
-    theta = torch.cat([law.coefficients[law.active], law.inner])
-    residual = problem.residual(law, theta, fit.latent)
-    curvature = _normal(problem, law, theta, fit.latent, residual).curvature()
+    point = _point(law, fit.latent)
+    system = _linearised(problem, law, point)
+    slopes, theta = system.followed, point[: law.terms + len(law.inner)]
+    curvature = slopes.mT @ slopes
     scale = curvature.diagonal().clamp(min=1e-300).sqrt()
     # A ridge makes directions that the data leave free (a shift or scale of z) harmless, as in `eliminate`.
     scaled = curvature / scale[:, None] / scale + 1e-9 * torch.eye(len(theta), dtype=theta.dtype)
     inverse = torch.linalg.inv(scaled).diagonal().clamp(min=1e-300)
-    rise: Tensor = ((theta * scale).square() / inverse)[: law.terms] / residual.numel()
+    rise: Tensor = ((theta * scale).square() / inverse)[: law.terms] / system.rows
     return rise
 
 

@@ -11,7 +11,7 @@ import torch
 from eqlearn.numerics.covariance import FREE
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import FUNCTIONS
-from eqlearn.symbolic.parametric import Parametric
+from eqlearn.symbolic.parametric import Formula
 from eqlearn.symbolic.snap import number_cost
 
 # A row that alone determines a constant can't be foretold; its residual counts this many times.
@@ -26,7 +26,7 @@ def leave_one_out(
     No fit is repeated: to first order, leaving a row out divides its residual by one minus its leverage
     (Allen's PRESS, exact for a formula that is linear in its constants). A row of weight w is √w as far.
     """
-    value, slopes = Parametric(equation).linearise(
+    value, slopes = Formula.of(equation).linearise(
         torch.tensor(np.ascontiguousarray(X.T)), np.array(equation.constants, dtype=np.float64)
     )
     root = np.ones(len(y)) if weight is None else np.sqrt(weight / weight.mean())

@@ -10,7 +10,7 @@ from eqlearn import errors
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.sparse import prune_, weights_left
 from eqlearn.search.networks import fit as least_squares
-from eqlearn.search.networks.fit import Samples, levenberg_marquardt, linear_fit, normal_equations
+from eqlearn.search.networks.fit import Samples, levenberg_marquardt, normal_equations
 from eqlearn.search.networks.population import Population
 from eqlearn.search.networks.refine import eliminate, polish
 
@@ -166,22 +166,6 @@ def test_a_population_or_an_empty_network_is_refused():
         polish(near(members=2), X, y)
     with pytest.raises(errors.InvalidArgument, match="pruned"):
         polish(empty, X, y)
-
-
-def test_a_linear_fit_gives_the_same_digits_whatever_was_in_memory_before():
-    generator = torch.Generator().manual_seed(0)
-    columns = torch.randn(3, 40, dtype=torch.float64, generator=generator)
-    y = torch.randn(40, dtype=torch.float64, generator=generator)
-
-    found = set()
-    for _ in range(50):
-        left_behind = [torch.randint(3, (3,), dtype=torch.int32, generator=generator) for _ in range(4)]
-        del left_behind
-        found.add(tuple(linear_fit(columns, y).tolist()))
-
-    assert len(found) == 1
-    factors = torch.tensor(found.pop(), dtype=torch.float64)
-    assert torch.allclose(columns @ (factors @ columns - y), torch.zeros(3, dtype=torch.float64))
 
 
 @pytest.mark.parametrize(
