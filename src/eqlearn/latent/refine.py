@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import torch
@@ -17,6 +17,7 @@ from eqlearn.latent.law import Law
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_LOSS
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
+from eqlearn.numerics.stepwise import eliminate, removals, saliencies
 from eqlearn.validation.trajectories import Trajectories
 
 # A prediction to second order may be far off, since latents can move together; but not as far as this.
@@ -142,36 +143,19 @@ def eliminate_terms(
     Latents are refitted with the rest. A shift of z that makes terms vanish is therefore found on the way:
     the saliency of such a term is zero, because the latents can take over.
     """
-    fit = start
-    while fit.law.terms > 1 and not stop():
-        accepted = None
-        for gone in _removals(fit, problem):
-            active = fit.law.active.clone()
-            active.view(-1)[gone] = False
-            trial = refine(fit.law.keeping(active), fit.latent, problem, steps=steps, stop=stop)
-            if trial.score(problem.rows) < fit.score(problem.rows):
-                accepted = trial
-                break
-        if accepted is None:
-            break
-        fit = accepted
+
+    def smaller(fits: list[Refined]) -> list[Iterator[Refined]]:
+        return [_smaller(fit, problem, steps, stop) for fit in fits]
+
+    (fit,) = eliminate([start], smaller, lambda fit: fit.score(problem.rows), first=True, stop=stop)
     return replace(fit, law=fit.law.compact())
 
 
-def _saliency(fit: Refined, problem: Propagation) -> Tensor:
-    """For each active term, how much the loss would rise without it once all else has followed, to second
-    order."""
-    law = fit.law
-    point = _point(law, fit.latent)
-    system = _linearised(problem, law, point)
-    slopes, theta = system.followed, point[: law.terms + len(law.inner)]
-    curvature = slopes.mT @ slopes
-    scale = curvature.diagonal().clamp(min=1e-300).sqrt()
-    # A ridge makes directions that the data leave free (a shift or scale of z) harmless, as in `eliminate`.
-    scaled = curvature / scale[:, None] / scale + 1e-9 * torch.eye(len(theta), dtype=theta.dtype)
-    inverse = torch.linalg.inv(scaled).diagonal().clamp(min=1e-300)
-    rise: Tensor = ((theta * scale).square() / inverse)[: law.terms] / system.rows
-    return rise
+def _smaller(fit: Refined, problem: Propagation, steps: int, stop: Callable[[], bool]) -> Iterator[Refined]:
+    for gone in _removals(fit, problem) if fit.law.terms > 1 else ():
+        active = fit.law.active.clone()
+        active.view(-1)[gone] = False
+        yield refine(fit.law.keeping(active), fit.latent, problem, steps=steps, stop=stop)
 
 
 def _removals(fit: Refined, problem: Propagation) -> list[Tensor]:
@@ -180,9 +164,12 @@ def _removals(fit: Refined, problem: Propagation) -> list[Tensor]:
     A run that is predicted to cost more than `HOPELESS` times what may be lost is not tried. The least
     salient terms alone always are: latents can bend to take over a term, which no prediction sees.
     """
-    rise, order = _saliency(fit, problem).sort()
-    places = fit.law.active.flatten().nonzero()[:, 0][order]
+    law, point = fit.law, _point(fit.law, fit.latent)
+    system = _linearised(problem, law, point)
+    slopes = system.followed
+    rise = saliencies(slopes.mT @ slopes, point[: slopes.shape[1]])[: law.terms] / system.rows
+    rise, order = rise.sort()
+    places = law.active.flatten().nonzero()[:, 0][order]
     bearable = max(fit.loss, EXACT_LOSS) * math.log(problem.rows) / problem.rows
     hope = int((rise < HOPELESS * bearable).sum())
-    runs = [places[:n] for n in (12, 8, 5, 3, 2) if n <= hope and n < len(places)]
-    return runs + [places[i : i + 1] for i in range(min(3, len(places)))]
+    return removals(places, singles=3, runs=(n for n in (12, 8, 5, 3, 2) if n <= hope))

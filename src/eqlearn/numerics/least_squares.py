@@ -1,8 +1,9 @@
 """Least squares, linear and not: one Levenberg-Marquardt for constants, networks, motions and latents.
 
-The loop (damping, acceptance, convergence) is written once, over a batch of members. What is linear algebra is
-a system: `Normal` holds normal equations, for many members or rows at once; `SquareRoot` holds the slopes
-themselves, for one problem to all digits, with an optional nuisance block that is solved away.
+The loop (damping, acceptance, convergence) is written once, over a batch of members. The linear algebra is in
+two kinds of system: `Normal` holds normal equations, for many members at once; `SquareRoot` holds the slopes
+themselves, for one problem to all digits, with an optional nuisance block that is solved away. Both can be
+summed over pieces of the rows.
 
 `scipy.optimize.least_squares` does the same for one small dense problem, but has no batch, no nuisance block,
 no changing penalty and no `stop`, and calls back for slopes of steps that it then refuses.

@@ -142,9 +142,7 @@ class Formula:
 
         first = torch.tensor(self.constants if start is None else start)[None]
         rule = Rule(0 if held.all() else steps)
-        point, system = levenberg_marquardt(
-            linearise, first, rule, fixed=torch.tensor(held)[None], stop=stop
-        )
+        point, system = levenberg_marquardt(linearise, first, rule, fixed=torch.tensor(held)[None], stop=stop)
         mean, free = float(system.loss), np.flatnonzero(~held)
         jacobian = system.slopes[0][0].numpy()[:, free]
         errors, influences = np.zeros(len(held)), np.full(len(held), math.inf)
