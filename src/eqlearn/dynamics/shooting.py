@@ -120,7 +120,7 @@ def shoot(
     point, system = levenberg_marquardt(
         lambda point: _linearised(law, segments, point[0].numpy(), substeps),
         torch.cat([c, at.flatten()])[None],
-        Rule(iterations, gain=1e-9, rounding=ROUNDING),
+        Rule(iterations, up=30.0, least=1e-12, gain=1e-9, rounding=ROUNDING),
         fixed=torch.cat([held, torch.zeros(at.numel(), dtype=torch.bool)])[None],
         units=torch.cat([torch.zeros_like(c), torch.ones(at.numel())])[None],
     )
@@ -157,10 +157,8 @@ def _linearised(law: VectorField, segments: Segments, point: np.ndarray, substep
             at = advance(rate, at, segments.dt, segments.form, substeps)
     if not np.isfinite(slopes).all():
         residual[:] = np.nan
-    matrix = torch.as_tensor(slopes.reshape(pieces, times * count, -1))
-    return SquareRoot(
-        torch.as_tensor(residual.reshape(pieces, -1)), lambda: (matrix[..., count:], matrix[..., :count])
-    )
+    matrix = slopes.reshape(pieces, times * count, -1)
+    return SquareRoot(residual.reshape(pieces, -1), lambda: (matrix[..., count:], matrix[..., :count]))
 
 
 def _fit(
@@ -170,9 +168,9 @@ def _fit(
     if not math.isfinite(float(system.loss)):
         errors[free] = math.inf
         return ShootingFit(c, errors, starts, np.full(count, math.inf))
-    residual = system.residual.numpy().reshape(segments.values.shape)
+    residual = system.residual.reshape(segments.values.shape)
     variance = float((residual**2).sum()) / max(1, segments.rows * count - int(free.sum()))
-    errors[free] = errors_from_slopes(system.followed.numpy()[:, free], variance)
+    errors[free] = errors_from_slopes(system.followed[:, free], variance)
     rms = np.sqrt((residual**2).sum(axis=(0, 1)) / segments.rows)
     before, after = residual[:, :-1].ravel(), residual[:, 1:].ravel()
     size = math.sqrt(float(before @ before) * float(after @ after))

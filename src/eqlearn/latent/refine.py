@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -98,12 +99,12 @@ def _linearised(problem: Propagation, law: Law, point: Tensor) -> SquareRoot:
     theta, z = point[:count], point[count:].view(series, latents).mT
     residual = problem.residual(law, theta, z)
 
-    def slopes() -> tuple[Tensor, Tensor]:
+    def slopes() -> tuple[np.ndarray, np.ndarray | None]:
         both = (by.reshape(len(by), steps * states, series) for by in problem.slopes(law, theta, z))
-        common, own = (by.permute(2, 1, 0) for by in both)
-        return common, own
+        common, own = (by.permute(2, 1, 0).numpy() for by in both)
+        return common, own if latents else None
 
-    return SquareRoot(residual.flatten(0, 1).mT, slopes)
+    return SquareRoot(residual.flatten(0, 1).mT.numpy(), slopes)
 
 
 def _point(law: Law, z: Tensor) -> Tensor:
@@ -166,7 +167,7 @@ def _removals(fit: Refined, problem: Propagation) -> list[Tensor]:
     """
     law, point = fit.law, _point(fit.law, fit.latent)
     system = _linearised(problem, law, point)
-    slopes = system.followed
+    slopes = torch.from_numpy(system.followed)
     rise = saliencies(slopes.mT @ slopes, point[: slopes.shape[1]])[: law.terms] / system.rows
     rise, order = rise.sort()
     places = law.active.flatten().nonzero()[:, 0][order]

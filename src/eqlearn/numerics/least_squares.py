@@ -11,11 +11,13 @@ no changing penalty and no `stop`, and calls back for slopes of steps that it th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, TypeVar, runtime_checkable
 
+import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -25,14 +27,10 @@ from eqlearn.numerics.budget import never
 
 def linear_fit(columns: Float[Tensor, "count rows"], y: Float[Tensor, " rows"]) -> Float[Tensor, " count"]:
     """The factors of the columns whose sum comes nearest to `y`."""
-    return _solved(columns.mT, y)
-
-
-def _solved(matrix: Tensor, right: Tensor) -> Tensor:
     # By singular values: torch's own choice, a pivoted QR, starts from pivots that nobody set, so that the
     # last digits of one and the same fit change from call to call.
-    solution: Tensor = torch.linalg.lstsq(matrix, right[:, None], driver="gelsd").solution[:, 0]
-    return solution
+    factors: Tensor = torch.linalg.lstsq(columns.mT, y[:, None], driver="gelsd").solution[:, 0]
+    return factors
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,8 @@ class Rule:
     does not and is refused, and stays within `least` and `most`. A member has come to rest when its loss is
     at most `enough`, or, with a `patience`, after more than that many steps in a row that gained no more than
     the share `gain`, refused ones among them: far from an optimum one such step says little. Without patience
-    the first accepted step of so little gain ends it, or a refused one that is `rounding`, relative to the
-    parameters, or at the most damping.
+    the first accepted step of so little gain ends it, or a refused one that promised no more, that was
+    `rounding` relative to the parameters, or that was damped most.
     """
 
     steps: int
@@ -70,6 +68,9 @@ class System(Protocol):
     def solve(self, damping: Tensor, point: Tensor, ridge: Tensor | None, fixed: Tensor | None) -> Tensor:
         """The damped step (Marquardt's scaling); `fixed` parameters do not move, `ridge` is the coefficient
         of each squared parameter in the objective. All arguments are `(members, parameters)`."""
+
+    def promised(self, move: Tensor) -> Tensor:
+        """By how much each member's loss falls if the problem is as linear as it looks from here."""
 
     def where(self: S, accept: Tensor, other: S) -> S:
         """This system for the members in `accept`, `other` for the rest."""
@@ -103,14 +104,14 @@ def levenberg_marquardt(
     A member that is not finite keeps its last finite parameters, or its start and an infinite loss.
     """
     system = linearise(point)
-    damping = point.new_full((len(point),), rule.damping)
-    idle = torch.zeros(len(point), dtype=torch.int64)
+    # What there is one of for each member is kept in NumPy, where small arrays cost less.
+    damping, idle = np.full(len(point), rule.damping), np.zeros(len(point), dtype=int)
     at_rest = _hopeless_or_done(system, rule)
     for step in range(rule.steps):
-        if stop() or (penalty is None and bool(at_rest.all())):
+        if stop() or (penalty is None and at_rest.all()):
             break
         ridge = None if penalty is None else penalty(point, step)
-        damped = damping[:, None].expand_as(point)
+        damped = torch.from_numpy(damping)[:, None].expand_as(point)
         damped = damped if linear is None else torch.where(linear, 0.0, damped)
         move = system.solve(damped, point, ridge, fixed)
         trial = point + move
@@ -120,27 +121,37 @@ def levenberg_marquardt(
             after = linearise(trial)
         old, new = _objective(system, point, ridge), _objective(after, trial, ridge)
         accept = new < old
-        little = ~accept | ((old - new) / old.clamp(min=1e-300) <= rule.gain)
-        point = torch.where(accept[:, None], trial, point)
-        system = after.where(accept, system)
-        damping = torch.where(accept, damping / rule.down, damping * rule.up).clamp(rule.least, rule.most)
-        idle = torch.where(little, idle + 1, 0)
+        with np.errstate(invalid="ignore"):
+            little = ~accept | ((old - new) / np.maximum(old, 1e-300) <= rule.gain)
+        if accept.all():
+            point, system = trial, after
+        elif accept.any():
+            chosen = torch.from_numpy(accept)
+            point, system = torch.where(chosen[:, None], trial, point), after.where(chosen, system)
+        damping = np.where(accept, damping / rule.down, damping * rule.up)
+        damping = np.minimum(np.maximum(damping, rule.least), rule.most)
+        idle = np.where(little, idle + 1, 0)
         if rule.patience:
             at_rest = idle > rule.patience
         else:
-            sizes = point.abs() if units is None else torch.maximum(point.abs(), units)
-            vain = (move.abs() <= rule.rounding * sizes).all(dim=1) | (damping >= rule.most)
-            at_rest = little & (accept | vain)
+            at_rest = little & (accept | (damping >= rule.most))
+            if not at_rest.all() and not accept.all():
+                sizes = point.abs() if units is None else torch.maximum(point.abs(), units)
+                rounding = (move.abs() <= rule.rounding * sizes).all(dim=1)
+                vain = rounding | (system.promised(move) <= rule.gain * system.loss)
+                at_rest = at_rest | (~accept & vain.numpy())
         at_rest = at_rest | _hopeless_or_done(system, rule)
     return point, system
 
 
-def _hopeless_or_done(system: System, rule: Rule) -> Tensor:
-    return ~torch.isfinite(system.loss) | (system.loss <= rule.enough)
+def _hopeless_or_done(system: System, rule: Rule) -> np.ndarray:
+    loss = system.loss.numpy()
+    return np.asarray(~np.isfinite(loss) | (loss <= rule.enough))
 
 
-def _objective(system: System, point: Tensor, ridge: Tensor | None) -> Tensor:
-    return system.loss if ridge is None else system.loss + (ridge * point.square()).sum(dim=1)
+def _objective(system: System, point: Tensor, ridge: Tensor | None) -> np.ndarray:
+    loss = system.loss if ridge is None else system.loss + (ridge * point.square()).sum(dim=1)
+    return loss.numpy()
 
 
 @dataclass(frozen=True)
@@ -186,6 +197,12 @@ class Normal:
         usable = (info == 0) & torch.isfinite(solution).all(dim=1)
         return torch.where(usable[:, None], -solution, 0.0)
 
+    def promised(self, move: Tensor) -> Tensor:
+        """By how much each member's loss falls according to these equations."""
+        bent = torch.bmm(self.curvature, move[:, :, None])[:, :, 0]
+        fall: Tensor = -((2 * self.slope + bent) * move).sum(dim=1)
+        return fall
+
     def where(self, accept: Tensor, other: Normal) -> Normal:
         """This one for the members in `accept`, `other` for the rest."""
         return Normal(
@@ -201,84 +218,100 @@ class SquareRoot:
     Residuals are `(groups, numbers)`. Of the parameters, the first `P` meet all groups; each group may have
     `k` nuisance parameters that meet no other (the start of a segment of motion, the latent of a series).
     These are eliminated group by group, so that the system solved is as small as `P`, and come last in a
-    point: `(1, P + groups·k)`. `slopes()` gives `(groups, numbers, P)` and `(groups, numbers, k)`, and is
-    called once, where a step is taken from here; `rows` counts for the mean, all numbers unless given.
+    point: `(1, P + groups·k)`; none of them can be fixed or penalised. `slopes()` gives `(groups, numbers,
+    P)`, and `(groups, numbers, k)` or none; it is called once, and only where a step is taken from here. The
+    mean is over `rows`, all numbers unless given.
     """
 
     def __init__(
-        self, residual: Tensor, slopes: Callable[[], tuple[Tensor, Tensor]], rows: int | None = None
+        self,
+        residual: np.ndarray,
+        slopes: Callable[[], tuple[np.ndarray, np.ndarray | None]],
+        rows: int | None = None,
     ) -> None:
-        self.residual, self._slopes, self.rows = residual, slopes, rows or residual.numel()
+        self.residual, self._slopes, self.rows = residual, slopes, rows or residual.size
 
     @classmethod
-    def summed(cls, pieces: Iterable[tuple[Tensor, Tensor]]) -> SquareRoot:
+    def summed(cls, pieces: Iterable[tuple[np.ndarray, np.ndarray]]) -> SquareRoot:
         """From pieces of residuals `(numbers,)` and slopes `(numbers, P)`, each added to a triangle by QR."""
-        triangle, rows = torch.empty(0), 0
+        rows, triangle = 0, np.empty((0, 0))
         for residual, slopes in pieces:
-            piece = torch.cat([slopes, residual[:, None]], dim=1)
-            rows += len(piece)
-            fine = bool(torch.isfinite(piece).all())
-            both = torch.cat([triangle, piece]) if rows > len(piece) else piece
-            triangle = torch.linalg.qr(both, mode="r").R if fine else torch.full_like(both[:1], torch.nan)
-        slopes, residual = triangle[None, :, :-1], triangle[None, :, -1]
-        return cls(residual, lambda: (slopes, slopes[..., :0]), rows)
+            both = np.column_stack([slopes, residual])
+            rows += len(both)
+            both = np.vstack([triangle, both]) if triangle.size else both
+            fine = np.isfinite(both).all()
+            triangle = np.asarray(np.linalg.qr(both, mode="r")) if fine else np.full_like(both[:1], np.nan)
+        return cls(triangle[None, :, -1], lambda: (triangle[None, :, :-1], None), rows)
 
     @cached_property
     def loss(self) -> Tensor:
         """The mean squared residual, infinite if it is not finite."""
-        mean = self.residual.square().sum() / self.rows
-        return torch.where(torch.isfinite(mean), mean, torch.inf)[None]
+        with np.errstate(all="ignore"):
+            mean = float(np.vdot(self.residual, self.residual)) / max(1, self.rows)
+        return torch.tensor([mean if math.isfinite(mean) else math.inf], dtype=torch.float64)
 
     @cached_property
-    def slopes(self) -> tuple[Tensor, Tensor]:
+    def slopes(self) -> tuple[np.ndarray, np.ndarray | None]:
         """By the parameters of all groups, and by each group's own."""
         return self._slopes()
 
-    @cached_property
-    def followed(self) -> Float[Tensor, "numbers parameters"]:
-        """The slopes by the common parameters once every group's own parameters have followed."""
+    @property
+    def followed(self) -> np.ndarray:
+        """The slopes by the common parameters, `(all numbers, P)`, once each group's own have followed."""
         slopes, own = self.slopes
-        if own.shape[-1]:
-            basis = torch.linalg.qr(own).Q
-            slopes = slopes - basis @ (basis.mT @ slopes)
-        return slopes.flatten(0, 1)
+        if own is not None:
+            basis = np.linalg.qr(own)[0]
+            slopes = slopes - basis @ (_turned(basis) @ slopes)
+        return slopes.reshape(-1, slopes.shape[2])
 
     def solve(self, damping: Tensor, point: Tensor, ridge: Tensor | None, fixed: Tensor | None) -> Tensor:
         """By QR for each group's own parameters, and by singular values for the common ones."""
-        slopes, own = self.slopes
-        groups, _, count = slopes.shape
-        move = torch.zeros_like(point[0])
-        free = torch.arange(count) if fixed is None else (~fixed[0, :count]).nonzero()[:, 0]
-        slopes, residual = slopes[..., free], self.residual[..., None]
+        (slopes, own), residual, rates = self.slopes, self.residual[..., None], damping[0].numpy()
+        count, move = slopes.shape[2], np.zeros(point.shape[1])
+        free = np.arange(count) if fixed is None else np.flatnonzero(~fixed[0, :count].numpy())
+        slopes = slopes if fixed is None else slopes[..., free]
         # Scales of the whole problem, as if nothing were eliminated: damping then means the same for all.
-        scale = _lengths(slopes.flatten(0, 1), 0)
-        q, r = own[..., :0], own[..., :0]
-        if own.shape[-1]:
-            roots = damping[0, count:].view(groups, -1).sqrt() * _lengths(own, 1)
-            q, r = torch.linalg.qr(torch.cat([own, torch.diag_embed(roots)], dim=1))
-            none = own.shape[-1]
-            slopes, residual = (torch.nn.functional.pad(t, (0, 0, 0, none)) for t in (slopes, residual))
-        along, off = q.mT @ slopes, q.mT @ residual
-        matrix = [(slopes - q @ along).flatten(0, 1) / scale, torch.diag(damping[0, free].sqrt())]
-        right = [-(residual - q @ off).flatten(), damping.new_zeros(len(free))]
+        scale = _lengths(slopes, (0, 1))
+        if own is not None:
+            roots = np.sqrt(rates[count:]).reshape(len(own), -1) * _lengths(own, 1)
+            q, r = np.linalg.qr(np.concatenate([own, roots[:, :, None] * np.eye(own.shape[2])], axis=1))
+            below = ((0, 0), (0, own.shape[2]), (0, 0))
+            slopes, residual = np.pad(slopes, below), np.pad(residual, below)
+            along, off = _turned(q) @ slopes, _turned(q) @ residual
+            slopes, residual = slopes - q @ along, residual - q @ off
+        matrix = [slopes.reshape(residual.size, len(free)) / scale, np.diag(np.sqrt(rates[free]))]
+        right = [-residual.ravel(), np.zeros(len(free))]
         if ridge is not None:
-            root = (self.rows * ridge[0, free]).sqrt()
-            matrix.append(torch.diag(root / scale))
-            right.append(-root * point[0, free])
-        rows = torch.cat(matrix)
-        if len(free) and bool(torch.isfinite(rows).all()):
-            move[free] = _solved(rows, torch.cat(right)) / scale
-        if own.shape[-1]:
-            rest = off + along @ move[free][:, None]
-            move[count:] = -torch.linalg.solve_triangular(r, rest, upper=True).flatten()
-        return move[None]
+            root = np.sqrt(self.rows * ridge[0].numpy()[free])
+            matrix.append(np.diag(root / scale))
+            right.append(-root * point[0].numpy()[free])
+        rows = np.concatenate(matrix)
+        if len(free) and np.isfinite(rows).all():
+            move[free] = np.linalg.lstsq(rows, np.concatenate(right), rcond=None)[0] / scale
+        if own is not None:
+            move[count:] = -np.linalg.solve(r, off + along @ move[free][:, None]).ravel()
+        return torch.from_numpy(move)[None]
+
+    def promised(self, move: Tensor) -> Tensor:
+        """By how much the loss falls according to the slopes."""
+        (slopes, own), count = self.slopes, self.slopes[0].shape[2]
+        change = slopes @ move[0, :count].numpy()
+        if own is not None:
+            change = change + (own @ move[0, count:].numpy().reshape(len(own), -1, 1))[..., 0]
+        fall = -float(np.vdot(2 * self.residual + change, change)) / self.rows
+        return torch.tensor([fall], dtype=torch.float64)
 
     def where(self, accept: Tensor, other: SquareRoot) -> SquareRoot:
         """This one if it is accepted, or `other`."""
         return self if bool(accept) else other
 
 
-def _lengths(columns: Tensor, dim: int) -> Tensor:
+def _turned(matrices: np.ndarray) -> np.ndarray:
+    return matrices.transpose(0, 2, 1)
+
+
+def _lengths(columns: np.ndarray, axis: int | tuple[int, int]) -> np.ndarray:
     """The length of each column, 1 for one that is zero."""
-    lengths: Tensor = columns.norm(dim=dim)
-    return torch.where(lengths > 0, lengths, 1.0)
+    with np.errstate(all="ignore"):
+        lengths = np.sqrt((columns**2).sum(axis=axis))
+    return np.where(lengths > 0, lengths, 1.0)

@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from eqlearn.io.tables import Measurements
 from eqlearn.numerics.covariance import errors_from_slopes
@@ -46,17 +45,18 @@ def _step(
 ) -> tuple[Equation, tuple[Constant, ...]] | None:
     formula, count = Formula.of(equation), len(equation.constants)
 
-    def pieces(constants: np.ndarray) -> Iterator[tuple[Tensor, Tensor]]:
+    def pieces(constants: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         for block in blocks():
-            rows = torch.tensor(block[np.isfinite(block).all(axis=1)])
-            value, slopes = formula.linearise(rows[:, :inputs].mT, constants)
-            yield torch.as_tensor(value) - rows[:, inputs + output], torch.as_tensor(slopes)
+            rows = block[np.isfinite(block).all(axis=1)]
+            columns = torch.tensor(np.ascontiguousarray(rows[:, :inputs].T))
+            value, slopes = formula.linearise(columns, constants)
+            yield value - rows[:, inputs + output], slopes
 
     start = torch.tensor(formula.constants)[None]
     # One step with next to no damping is Gauss and Newton's.
     rule = Rule(1, damping=1e-15)
     point, system = levenberg_marquardt(lambda at: SquareRoot.summed(pieces(at[0].numpy())), start, rule)
-    slopes = system.slopes[0][0].numpy()
+    slopes = system.slopes[0][0]
     if system.rows <= count or torch.equal(point, start) or not (slopes != 0).any(axis=0).all():
         return None
     better = formula.with_constants(point[0].tolist())

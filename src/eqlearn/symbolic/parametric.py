@@ -108,7 +108,7 @@ class Formula:
 
     def linearise(self, columns: Tensor, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values `(rows,)` and slopes by the constants `(rows, constants)` at columns `(in, rows)`."""
-        value, slopes = self._on_tensors(columns, torch.as_tensor(constants))
+        value, slopes = self._on_tensors(columns, constants)
         return value.numpy(), slopes().numpy()
 
     @cached_property
@@ -131,20 +131,25 @@ class Formula:
     ) -> ConstantFit:
         """Least squares from `start` until `stop()`; the `fixed` constants stay where they are, with error
         zero."""
-        columns, target = torch.tensor(np.ascontiguousarray(X.T)), torch.tensor(y)
-        root = torch.ones(()) if weight is None else torch.tensor(np.sqrt(weight / weight.mean()))[:, None]
+        columns = torch.tensor(np.ascontiguousarray(X.T))
+        root = None if weight is None else np.sqrt(weight / weight.mean())
         held = np.zeros(len(self.constants), dtype=bool) if fixed is None else fixed
 
         def linearise(point: Tensor) -> SquareRoot:
-            value, slopes = self._on_tensors(columns, point[0])
-            residual = (value - target)[:, None] * root
-            return SquareRoot(residual.mT, lambda: ((slopes() * root)[None], columns.new_empty(1, len(y), 0)))
+            value, slopes = self._on_tensors(columns, point[0].tolist())
+            residual = value.numpy() - y if root is None else (value.numpy() - y) * root
+            weights = 1.0 if root is None else root[:, None]
+            return SquareRoot(residual[None], lambda: ((slopes().numpy() * weights)[None], None))
 
-        first = torch.tensor(self.constants if start is None else start)[None]
-        rule = Rule(0 if held.all() else steps)
-        point, system = levenberg_marquardt(linearise, first, rule, fixed=torch.tensor(held)[None], stop=stop)
+        point, system = levenberg_marquardt(
+            linearise,
+            torch.tensor(self.constants if start is None else start)[None],
+            Rule(0 if held.all() else steps),
+            fixed=torch.from_numpy(held)[None] if held.any() else None,
+            stop=stop,
+        )
         mean, free = float(system.loss), np.flatnonzero(~held)
-        jacobian = system.slopes[0][0].numpy()[:, free]
+        jacobian = system.slopes[0][0][:, free]
         errors, influences = np.zeros(len(held)), np.full(len(held), math.inf)
         errors[free] = errors_from_slopes(jacobian, mean * len(y) / max(1, len(y) - len(free)))
         with np.errstate(all="ignore"):
@@ -163,13 +168,13 @@ class Formula:
         simple = all(isinstance(node, known) or node.func in NAMES for node in nodes)
         return lower(self.expr, self._symbols) if simple else None
 
-    def _on_tensors(self, columns: Tensor, constants: Tensor) -> tuple[Tensor, Callable[[], Tensor]]:
+    def _on_tensors(self, columns: Tensor, constants: Iterable[float]) -> tuple[Tensor, Callable[[], Tensor]]:
         """Values `(rows,)`, and what computes their slopes `(rows, constants)`."""
         if self._tape is None:
             raise InvalidArgument(f"{self.expr} holds a function that has no slopes here")
         rows = columns.shape[1]
         # Rows do not meet, so with constants of its own for each the slope of the sum is every row's slope.
-        leaves = [c.double().expand(rows).clone().requires_grad_() for c in constants]
+        leaves = [torch.full((rows,), float(c), dtype=torch.float64, requires_grad=True) for c in constants]
         found = self._tape.run(TORCH, list(columns), leaves)
         value = torch.as_tensor(found, dtype=torch.float64).expand(rows)
 
