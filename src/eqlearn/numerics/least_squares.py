@@ -262,7 +262,7 @@ class SquareRoot:
         if own is not None:
             basis = np.linalg.qr(own)[0]
             slopes = slopes - basis @ (_turned(basis) @ slopes)
-        return slopes.reshape(-1, slopes.shape[2])
+        return slopes.reshape(self.residual.size, slopes.shape[2])
 
     def solve(self, damping: Tensor, point: Tensor, ridge: Tensor | None, fixed: Tensor | None) -> Tensor:
         """By QR for each group's own parameters, and by singular values for the common ones."""

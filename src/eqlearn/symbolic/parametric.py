@@ -161,16 +161,17 @@ class Formula:
         return [real_symbol(name) for name in self.variables]
 
     @cached_property
-    def _tape(self) -> Tape | None:
-        """None for an expression with functions that tapes do not know."""
+    def _is_tape(self) -> bool:
         known = (sp.Symbol, sp.Number, sp.NumberSymbol, sp.Add, sp.Mul, sp.Pow)
-        nodes = sp.preorder_traversal(self.expr)
-        simple = all(isinstance(node, known) or node.func in NAMES for node in nodes)
-        return lower(self.expr, self._symbols) if simple else None
+        return all(isinstance(node, known) or node.func in NAMES for node in sp.preorder_traversal(self.expr))
+
+    @cached_property
+    def _tape(self) -> Tape:
+        return lower(self.expr, self._symbols)
 
     def _on_tensors(self, columns: Tensor, constants: Iterable[float]) -> tuple[Tensor, Callable[[], Tensor]]:
         """Values `(rows,)`, and what computes their slopes `(rows, constants)`."""
-        if self._tape is None:
+        if not self._is_tape:
             raise InvalidArgument(f"{self.expr} holds a function that has no slopes here")
         rows = columns.shape[1]
         # Rows do not meet, so with constants of its own for each the slope of the sum is every row's slope.
@@ -189,13 +190,13 @@ class Formula:
 
     @cached_property
     def _on_arrays(self) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
-        if (tape := self._tape) is None:
+        if not self._is_tape:
             return self._by_sympy("scipy", "numpy")
-        return lambda point, constants: tape.run(NUMPY, point, constants, np.float64)
+        return lambda point, constants: self._tape.run(NUMPY, point, constants, np.float64)
 
     @cached_property
     def _in_mpmath(self) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
-        if self._tape is None:
+        if not self._is_tape:
             return self._by_sympy("mpmath")
         tape = lower(self.expr, self._symbols, exact=True)
         numbers: list[Any] = []
