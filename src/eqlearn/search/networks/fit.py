@@ -82,10 +82,14 @@ def levenberg_marquardt(
         steps, damping=1e-2, down=4.0, up=4.0, least=1e-12, most=1e8, gain=patience, patience=6, enough=enough
     )
     theta, system = least_squares.levenberg_marquardt(
-        lambda at: normal_equations(population, at, samples, guarded), theta, rule,
-        fixed=population.padding, linear=population.readout() if project else None,
-        penalty=penalty, stop=stop,
-    )  # fmt: skip
+        lambda at: normal_equations(population, at, samples, guarded),
+        theta,
+        rule,
+        fixed=population.padding,
+        linear=population.readout() if project else None,
+        penalty=penalty,
+        stop=stop,
+    )
     return theta, system.loss
 
 

@@ -93,10 +93,10 @@ def fit_of(
     if int(population.counts[0]) == 0:
         raise InvalidArgument("every weight of the network is pruned; there is nothing to fit")
     theta = torch.where(population.readout(), theta / scale, theta)
+    enough = EXACT_LOSS * 1e-10
     theta, loss = levenberg_marquardt(
-        population, theta, samples, steps=steps, project=True, enough=EXACT_LOSS * 1e-10, patience=1e-12,
-        stop=stop,
-    )  # fmt: skip
+        population, theta, samples, steps=steps, project=True, enough=enough, patience=1e-12, stop=stop
+    )
     return Fit(population, theta, float(loss[0]))
 
 
