@@ -7,7 +7,7 @@ import torch
 from eqlearn import EQL, Equation, discover
 from eqlearn.search.features import Features
 from eqlearn.search.finish import Finisher
-from eqlearn.symbolic.parametric import Parametric
+from eqlearn.symbolic.parametric import Formula
 from eqlearn.validation.table import Table
 
 X = np.linspace(0.5, 3.0, 40)[:, None]
@@ -19,7 +19,7 @@ def measured(formula, y):
     table = Table(X, y[:, None])
     finisher = Finisher(Features.of(table.X, table.y, logarithms=False, degree=1), ("x",), table)
     equation = Equation.parse(formula, ["x"])
-    fit = Parametric(equation).fit(X, y, steps=0)
+    fit = Formula.of(equation).fit(X, y, steps=0)
     return finisher, finisher.measure([equation], [fit.constants])
 
 
@@ -42,7 +42,7 @@ def test_all_rows_serve_to_fit_the_constants():
 
 def test_constants_that_can_make_up_for_each_other_are_left_alone():
     finisher, candidate = measured("exp(1.0986e9/(x + 1.0e9))*x", 3 * X[:, 0] + NOISE)
-    assert Parametric(candidate.equation).fit(X, finisher.training.y[:, 0]).loose == [0, 1]
+    assert Formula.of(candidate.equation).fit(X, finisher.training.y[:, 0]).loose == [0, 1]
 
     fitted = finisher.refit(candidate, finisher.training)
 
@@ -77,7 +77,7 @@ def test_bars_around_what_has_one_sign_on_the_data_are_left_out():
 def test_as_many_constants_as_rows_are_not_believed():
     X, y = np.array([[1.0], [2.0]]), np.array([3.0, 5.0])
 
-    fit = Parametric(Equation.parse("1.5*x**2 + 2.5*x + 0.5", ("x",))).fit(X, y)
+    fit = Formula.of(Equation.parse("1.5*x**2 + 2.5*x + 0.5", ("x",))).fit(X, y)
 
     assert np.isinf(fit.standard_errors).all()
 

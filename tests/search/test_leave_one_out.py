@@ -8,11 +8,11 @@ import sympy as sp
 
 from eqlearn.search.leave_one_out import leave_one_out, structure_cost
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.parametric import Parametric
+from eqlearn.symbolic.parametric import Formula
 
 
 def fitted(text, X, y, variables=("x",), weight=None):
-    formula = Parametric(Equation.parse(text, variables))
+    formula = Formula.of(Equation.parse(text, variables))
     return formula.with_constants(list(formula.fit(X, y, weight).values))
 
 

@@ -19,7 +19,7 @@ from eqlearn.errors import InvalidArgument
 from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE
 from eqlearn.search.candidate import Candidate
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.expressions import fill_constants, fitted, real_symbol
+from eqlearn.symbolic.expressions import fitted, real_symbol
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.snap import simple_number, snap_constant
 from eqlearn.validation.options import check_budget
@@ -200,7 +200,7 @@ def _found(law: _Law, first: FoundMotion, trajectories: Trajectories, seconds: f
     for place, sign, name in zip(wanted, law.signs, names, strict=True):
         numbers[place] = sign * real_symbol(name)
     equations = tuple(
-        Equation(fill_constants(f.equation.expr, f.holders, numbers[place]), variables).simplified()
+        Equation(f.filled(numbers[place]), variables).simplified()
         for f, place in zip(vector_field.formulas, vector_field.places, strict=True)
     )
     errors = np.sqrt(np.mean([fit.errors**2 for fit in law.fits], axis=0))

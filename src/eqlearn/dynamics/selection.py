@@ -14,6 +14,7 @@ from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, shoot
 from eqlearn.dynamics.simulate import enough_substeps
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE, description_length
+from eqlearn.numerics.stepwise import eliminate
 from eqlearn.search.candidate import Candidate, formula_costs
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
@@ -117,7 +118,8 @@ def best_together(
         for k, front in enumerate(fronts):
             for equation in front:
                 if not stop() and _may_gain(model, k, equation):
-                    model = _better(model, k, equation)
+                    trial = _replaced(model, k, equation)
+                    model = trial if trial.beats(model) else model
         if model is before:
             break
     return without_spare_terms(model, stop)
@@ -134,22 +136,29 @@ def _skeleton(equation: Equation) -> Equation:
     return equation.with_constants([0.5] * len(equation.constants))
 
 
-def _better(model: Model, state: int, equation: Equation) -> Model:
+def _replaced(model: Model, state: int, equation: Equation) -> Model:
+    """The model with another equation for one state, fitted anew."""
     equations = list(model.equations)
     equations[state] = equation
-    trial = fitted_model(equations, model.segments, before=model if model.fit.finite else None)
-    return trial if trial.beats(model) else model
+    return fitted_model(equations, model.segments, before=model if model.fit.finite else None)
 
 
 def without_spare_terms(model: Model, stop: Callable[[], bool] = never) -> Model:
     """The model without the terms whose removal makes the description shorter, the least of them first."""
-    while True:
-        shorter = [(k, e) for k, whole in enumerate(model.equations) for e in _without_one_term(whole)]
-        trials = [_better(model, k, equation) for k, equation in shorter if not stop()]
-        trials = [trial for trial in trials if trial is not model]
-        if not trials:
-            return model
-        model = min(trials, key=lambda trial: trial.length(trial.weight))
+
+    def smaller(models: list[Model]) -> list[list[Model]]:
+        return [
+            [
+                _replaced(model, k, equation)
+                for k, whole in enumerate(model.equations)
+                for equation in _without_one_term(whole)
+                if not stop()
+            ]
+            for model in models
+        ]
+
+    (model,) = eliminate([model], smaller, lambda model: model.length(model.weight), beats=Model.beats)
+    return model
 
 
 def _without_one_term(equation: Equation) -> list[Equation]:

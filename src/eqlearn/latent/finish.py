@@ -16,7 +16,7 @@ from eqlearn.latent.law import Law
 from eqlearn.latent.refine import Propagation, Refined, eliminate_terms, refine
 from eqlearn.latent.series import SeriesEncoder
 from eqlearn.numerics.budget import never
-from eqlearn.search.networks.fit import linear_fit
+from eqlearn.numerics.least_squares import linear_fit
 from eqlearn.training.schedule import Phase
 from eqlearn.training.state import step_generator
 from eqlearn.validation.table import some_rows

@@ -29,6 +29,9 @@ class Law:
 
     `active` says which terms are in the law; the others are exactly zero. The numbers inside basis terms,
     such as the 2 of `sin(2.0*u)`, are `inner`, in the order of the tapes.
+
+    It is no list of `Formula`s: all states share one basis, computed once for all of them, and a term is
+    switched off without a new tape.
     """
 
     states: tuple[str, ...]

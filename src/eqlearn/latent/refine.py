@@ -1,16 +1,13 @@
-"""Refinement of a law through its rollout: second order, in coefficients and each series' latent at once.
-
-Each residual depends on the coefficients and on its own series' latent only, so the normal equations have an
-arrow's shape: latents are eliminated series by series, and what is left is as small as the law.
-"""
+"""Refinement of a law through its rollout: second order, in coefficients and each series' latent at once."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -20,6 +17,8 @@ from eqlearn.latent.cells import rollout
 from eqlearn.latent.law import Law
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_LOSS, information_criterion
+from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
+from eqlearn.numerics.stepwise import eliminate, removals, saliencies
 from eqlearn.validation.trajectories import Trajectories
 
 # A prediction to second order may be far off, since latents can move together; but not as far as this.
@@ -94,51 +93,23 @@ def _table(law: Law, theta: Tensor) -> Tensor:
     return torch.where(law.active, theta[places].view(law.active.shape), 0.0)
 
 
-@dataclass(frozen=True, eq=False)
-class _Normal:
-    """The normal equations in their arrow's shape: `a`, per series `b` and `d`, and the gradients."""
+def _linearised(problem: Propagation, law: Law, point: Tensor) -> SquareRoot:
+    """The problem at a point: coefficients and inner constants, then the latents, series by series."""
+    latents, (steps, states, series) = len(law.latents), problem.target.shape
+    count = len(point) - latents * series
+    theta, z = point[:count], point[count:].view(series, latents).mT
+    residual = problem.residual(law, theta, z)
 
-    a: Tensor
-    b: Tensor
-    d: Tensor
-    down: Tensor
-    down_z: Tensor
+    def slopes() -> tuple[np.ndarray, np.ndarray | None]:
+        both = (by.reshape(len(by), steps * states, series) for by in problem.slopes(law, theta, z))
+        common, own = (by.permute(2, 1, 0).numpy() for by in both)
+        return common, own if latents else None
 
-    def solve(self, damping: float) -> tuple[Tensor, Tensor] | None:
-        a = self.a + damping * torch.diag(self.a.diagonal().clamp(min=1e-12))
-        d = self.d + damping * torch.diag_embed(self.d.diagonal(dim1=1, dim2=2).clamp(min=1e-12))
-        if not d.shape[-1]:
-            factor, info = torch.linalg.cholesky_ex(a)
-            if int(info):
-                return None
-            return torch.cholesky_solve(self.down[:, None], factor)[:, 0], self.down_z
-        share = torch.linalg.solve(d, torch.cat([self.b.mT, self.down_z[..., None]], dim=-1))
-        left = a - (self.b @ share[..., :-1]).sum(dim=0)
-        right = self.down - (self.b @ share[..., -1:]).sum(dim=0)[:, 0]
-        factor, info = torch.linalg.cholesky_ex(left)
-        if int(info):
-            return None
-        move = torch.cholesky_solve(right[:, None], factor)[:, 0]
-        return move, share[..., -1] - share[..., :-1] @ move
-
-    def curvature(self) -> Tensor:
-        """The curvature along the coefficients once every latent has followed."""
-        if not self.d.shape[-1]:
-            return self.a
-        d = self.d + 1e-12 * torch.diag_embed(self.d.diagonal(dim1=1, dim2=2).clamp(min=1e-12))
-        followed: Tensor = self.a - (self.b @ torch.linalg.solve(d, self.b.mT)).sum(dim=0)
-        return followed
+    return SquareRoot(residual.flatten(0, 1).mT.numpy(), slopes)
 
 
-def _normal(problem: Propagation, law: Law, theta: Tensor, z: Tensor, residual: Tensor) -> _Normal:
-    by_theta, by_z = problem.slopes(law, theta, z)
-    jacobian, r = by_theta.flatten(1), residual.flatten()
-    own = by_z.flatten(1, 2).permute(2, 1, 0)  # (series, residuals of it, latents)
-    others = by_theta.flatten(1, 2).permute(2, 0, 1)  # (series, theta, residuals of it)
-    mine = residual.flatten(0, 1).mT[..., None]
-    return _Normal(
-        jacobian @ jacobian.mT, others @ own, own.mT @ own, -jacobian @ r, -(own.mT @ mine)[..., 0]
-    )
+def _point(law: Law, z: Tensor) -> Tensor:
+    return torch.cat([law.coefficients[law.active], law.inner, z.mT.flatten()])
 
 
 def refine(
@@ -150,31 +121,20 @@ def refine(
     enough: float = EXACT_LOSS * 1e-4,
     stop: Callable[[], bool] = never,
 ) -> Refined:
-    """Levenberg-Marquardt on coefficients, inner constants and latents, through the whole rollout."""
-    theta = torch.cat([law.coefficients[law.active], law.inner])
-    residual = problem.residual(law, theta, z)
-    loss, damping = float(residual.square().mean()), 1e-4
-    for _ in range(steps):
-        if not math.isfinite(loss) or loss < enough or stop():
-            break
-        normal = _normal(problem, law, theta, z, residual)
-        improved = False
-        while damping < 1e8 and not improved:
-            move = normal.solve(damping)
-            if move is not None:
-                trial, moved = theta + move[0], z + move[1].mT
-                after = problem.residual(law, trial, moved)
-                new = float(after.square().mean())
-                improved = new < loss
-            damping = max(damping / 10, 1e-14) if improved else damping * 5
-        if not improved:
-            break
-        converged = loss - new < 1e-4 * loss
-        theta, z, residual, loss = trial, moved, after, new
-        if converged:
-            break
+    """Least squares in coefficients, inner constants and latents, through the whole rollout.
+
+    Each series' latent is eliminated series by series, so the system solved is as small as the law.
+    """
+    point, system = levenberg_marquardt(
+        lambda point: _linearised(problem, law, point[0]),
+        _point(law, z)[None],
+        Rule(steps, damping=1e-4, up=5.0, most=1e8, gain=1e-4, enough=enough),
+        stop=stop,
+    )
     count = law.terms
-    return Refined(replace(law, coefficients=_table(law, theta), inner=theta[count:].clone()), z, loss)
+    theta, latents = point[0].split([count + len(law.inner), z.numel()])
+    fitted = replace(law, coefficients=_table(law, theta), inner=theta[count:].clone())
+    return Refined(fitted, latents.view(z.shape[1], len(z)).mT.contiguous(), float(system.loss))
 
 
 def eliminate_terms(
@@ -185,35 +145,19 @@ def eliminate_terms(
     Latents are refitted with the rest. A shift of z that makes terms vanish is therefore found on the way:
     the saliency of such a term is zero, because the latents can take over.
     """
-    fit = start
-    while fit.law.terms > 1 and not stop():
-        accepted = None
-        for gone in _removals(fit, problem):
-            active = fit.law.active.clone()
-            active.view(-1)[gone] = False
-            trial = refine(fit.law.keeping(active), fit.latent, problem, steps=steps, stop=stop)
-            if trial.score(problem.rows) < fit.score(problem.rows):
-                accepted = trial
-                break
-        if accepted is None:
-            break
-        fit = accepted
+
+    def smaller(fits: list[Refined]) -> list[Iterator[Refined]]:
+        return [_smaller(fit, problem, steps, stop) for fit in fits]
+
+    (fit,) = eliminate([start], smaller, lambda fit: fit.score(problem.rows), first=True, stop=stop)
     return replace(fit, law=fit.law.compact())
 
 
-def _saliency(fit: Refined, problem: Propagation) -> Tensor:
-    """For each active term, how much the loss would rise without it once all else has followed, to second
-    order."""
-    law = fit.law
-    theta = torch.cat([law.coefficients[law.active], law.inner])
-    residual = problem.residual(law, theta, fit.latent)
-    curvature = _normal(problem, law, theta, fit.latent, residual).curvature()
-    scale = curvature.diagonal().clamp(min=1e-300).sqrt()
-    # A ridge makes directions that the data leave free (a shift or scale of z) harmless, as in `eliminate`.
-    scaled = curvature / scale[:, None] / scale + 1e-9 * torch.eye(len(theta), dtype=theta.dtype)
-    inverse = torch.linalg.inv(scaled).diagonal().clamp(min=1e-300)
-    rise: Tensor = ((theta * scale).square() / inverse)[: law.terms] / residual.numel()
-    return rise
+def _smaller(fit: Refined, problem: Propagation, steps: int, stop: Callable[[], bool]) -> Iterator[Refined]:
+    for gone in _removals(fit, problem) if fit.law.terms > 1 else ():
+        active = fit.law.active.clone()
+        active.view(-1)[gone] = False
+        yield refine(fit.law.keeping(active), fit.latent, problem, steps=steps, stop=stop)
 
 
 def _removals(fit: Refined, problem: Propagation) -> list[Tensor]:
@@ -222,9 +166,12 @@ def _removals(fit: Refined, problem: Propagation) -> list[Tensor]:
     A run that is predicted to cost more than `HOPELESS` times what may be lost is not tried. The least
     salient terms alone always are: latents can bend to take over a term, which no prediction sees.
     """
-    rise, order = _saliency(fit, problem).sort()
-    places = fit.law.active.flatten().nonzero()[:, 0][order]
+    law, point = fit.law, _point(fit.law, fit.latent)
+    system = _linearised(problem, law, point)
+    slopes = torch.from_numpy(system.followed)
+    rise = saliencies(slopes.mT @ slopes, point[: slopes.shape[1]])[: law.terms] / system.rows
+    rise, order = rise.sort()
+    places = law.active.flatten().nonzero()[:, 0][order]
     bearable = max(fit.loss, EXACT_LOSS) * math.log(problem.rows) / problem.rows
     hope = int((rise < HOPELESS * bearable).sum())
-    runs = [places[:n] for n in (12, 8, 5, 3, 2) if n <= hope and n < len(places)]
-    return runs + [places[i : i + 1] for i in range(min(3, len(places)))]
+    return removals(places, singles=3, runs=(n for n in (12, 8, 5, 3, 2) if n <= hope))

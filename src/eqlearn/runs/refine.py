@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 import torch
 
 from eqlearn.io.tables import Measurements
-from eqlearn.numerics.covariance import errors_from_curvature
+from eqlearn.numerics.covariance import errors_from_slopes
+from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.search.candidate import Candidate
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.parametric import Constant, Parametric
+from eqlearn.symbolic.parametric import Constant, Formula
 
 Blocks: TypeAlias = Callable[[], Iterator[np.ndarray]]
 
@@ -39,51 +40,31 @@ def refined(candidate: Candidate, data: Measurements) -> Candidate:
     )
 
 
-@dataclass
-class _Sums:
-    """The normal equations of a fit, added up over blocks."""
-
-    rows: int
-    square: float
-    curvature: np.ndarray
-    slope: np.ndarray
-
-
 def _step(
     equation: Equation, blocks: Blocks, inputs: int, output: int
 ) -> tuple[Equation, tuple[Constant, ...]] | None:
-    sums = _normal_equations(equation, blocks, inputs, output)
-    count = len(equation.constants)
-    scale = np.sqrt(np.diag(sums.curvature))
-    if not np.isfinite(sums.curvature).all() or not (scale > 0).all() or sums.rows <= count:
+    formula, count = Formula.of(equation), len(equation.constants)
+
+    def pieces(constants: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        for block in blocks():
+            rows = block[np.isfinite(block).all(axis=1)]
+            columns = torch.tensor(np.ascontiguousarray(rows[:, :inputs].T))
+            value, slopes = formula.linearise(columns, constants)
+            yield value - rows[:, inputs + output], slopes
+
+    start = torch.tensor(formula.constants)[None]
+    # One step with next to no damping is Gauss and Newton's.
+    rule = Rule(1, damping=1e-15)
+    point, system = levenberg_marquardt(lambda at: SquareRoot.summed(pieces(at[0].numpy())), start, rule)
+    slopes = system.slopes[0][0]
+    if system.rows <= count or torch.equal(point, start) or not (slopes != 0).any(axis=0).all():
         return None
-    step = np.linalg.pinv(sums.curvature / np.outer(scale, scale), rcond=1e-12) @ (sums.slope / scale) / scale
-    if not np.isfinite(step).all():
-        return None
-    better = equation.with_constants(np.array(equation.constants) - step)
+    better = formula.with_constants(point[0].tolist())
     if len(better.constants) != count:
         return None
-    after = _normal_equations(better, blocks, inputs, output)
-    if not after.square <= sums.square:
-        return None
-    errors = errors_from_curvature(after.curvature, after.square / (sums.rows - count))
+    errors = errors_from_slopes(slopes, float(system.loss) * system.rows / (system.rows - count))
     pairs = zip(better.constants, errors, strict=True)
     return better, tuple(Constant(value, float(error)) for value, error in pairs)
-
-
-def _normal_equations(equation: Equation, blocks: Blocks, inputs: int, output: int) -> _Sums:
-    formula, count = Parametric(equation), len(equation.constants)
-    sums = _Sums(0, 0.0, np.zeros((count, count)), np.zeros(count))
-    for block in blocks():
-        rows = block[np.isfinite(block).all(axis=1)]
-        columns = torch.tensor(np.ascontiguousarray(rows[:, :inputs].T))
-        value, slopes = formula.linearise(columns, formula.start)
-        residual = value - rows[:, inputs + output]
-        sums.rows += len(rows)
-        sums.square += float(residual @ residual)
-        sums.curvature += slopes.T @ slopes
-        sums.slope += slopes.T @ residual
-    return sums
 
 
 def _square(equations: list[Equation] | tuple[Equation, ...], data: Measurements) -> float:

@@ -27,7 +27,7 @@ from eqlearn.search.leave_one_out import leave_one_out, structure_cost
 from eqlearn.search.networks.fit import Fit
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
-from eqlearn.symbolic.parametric import Constant, ConstantFit, Parametric
+from eqlearn.symbolic.parametric import Constant, ConstantFit, Formula
 from eqlearn.symbolic.snap import snap_constant, snap_in_turn
 from eqlearn.validation.table import Table
 
@@ -133,7 +133,7 @@ class Finisher:
         leave loose stay too."""
         equations, constants = [], []
         for k, equation in enumerate(candidate.equations):
-            formula = Parametric(equation)
+            formula = Formula.of(equation)
             fit = formula.fit(table.X, table.y[:, k], table.weight, stop=stop)
             if not math.isfinite(fit.error):
                 return replace(candidate, description_length=math.inf, prediction_length=math.inf)
@@ -183,7 +183,7 @@ class Finisher:
         """Constants fitted, redundant ones collapsed, simple ones snapped."""
         table = Table(self.training.X, self.training.y[:, output], self.training.weight)
         for _ in range(6):
-            formula = Parametric(equation)
+            formula = Formula.of(equation)
             fit = formula.fit(table.X, table.y, table.weight, stop=self.stop)
             if not math.isfinite(fit.error):
                 return None
@@ -197,14 +197,14 @@ class Finisher:
         spread = float(self.spreads[output])
         snapped, fit = _snap(formula, fit, table, spread, self.stop)
         final = formula.with_constants(snapped).simplified()
-        again = Parametric(final)
+        again = Formula.of(final)
         refit = again.fit(table.X, table.y, table.weight, stop=self.stop)
         if refit.loose or refit.error > max(fit.error, EXACT_ERROR * spread) * 1.001:
             return None
         return again.with_constants(list(refit.values)), refit.constants
 
 
-def _collapse(formula: Parametric, fit: ConstantFit) -> Equation:
+def _collapse(formula: Formula, fit: ConstantFit) -> Equation:
     """Fixes one constant that others can make up for at the simplest value near it."""
     index = fit.loose[0]
     value = float(fit.values[index])
@@ -215,7 +215,7 @@ def _collapse(formula: Parametric, fit: ConstantFit) -> Equation:
 
 
 def _snap(
-    formula: Parametric, fit: ConstantFit, table: Table, spread: float, stop: Callable[[], bool]
+    formula: Formula, fit: ConstantFit, table: Table, spread: float, stop: Callable[[], bool]
 ) -> tuple[list[sp.Expr | float], ConstantFit]:
     floor = EXACT_ERROR * spread
 

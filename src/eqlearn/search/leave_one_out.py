@@ -10,7 +10,7 @@ import torch
 
 from eqlearn.numerics.criteria import FREE, FUNCTION_CHOICES, MAX_LEVERAGE_FACTOR
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.parametric import Parametric
+from eqlearn.symbolic.parametric import Formula
 from eqlearn.symbolic.snap import number_cost
 
 
@@ -22,7 +22,7 @@ def leave_one_out(
     No fit is repeated: to first order, leaving a row out divides its residual by one minus its leverage
     (Allen's PRESS, exact for a formula that is linear in its constants). A row of weight w is √w as far.
     """
-    value, slopes = Parametric(equation).linearise(
+    value, slopes = Formula.of(equation).linearise(
         torch.tensor(np.ascontiguousarray(X.T)), np.array(equation.constants, dtype=np.float64)
     )
     root = np.ones(len(y)) if weight is None else np.sqrt(weight / weight.mean())

@@ -9,7 +9,7 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument, NotFinite, WrongType
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.parametric import Constant, Parametric
+from eqlearn.symbolic.parametric import Constant, Formula
 from eqlearn.validation.table import columns_of, read_table, target_of
 
 # From values that someone wrote down it is further to the optimum than from those that a search found.
@@ -56,6 +56,6 @@ def refit(equation: Equation, X: Any, y: Any, *, sample_weight: Any = None) -> R
             f"the equation {equation} is not finite on {outside} of {table.rows} rows of `X`; "
             "remove them, or start from other constants"
         )
-    formula = Parametric(equation)
+    formula = Formula.of(equation)
     fit = formula.fit(table.X, table.y[:, 0], table.weight, steps=STEPS)
     return Refitted(formula.with_constants(list(fit.values)), fit.constants, fit.error)

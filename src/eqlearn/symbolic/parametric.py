@@ -1,11 +1,11 @@
-"""A formula as a function of its constants: on arrays, to fifty digits, and fitted to data."""
+"""A formula as a function of its constants: on arrays, to fifty digits, with slopes, and fitted to data."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any
 
 import mpmath
@@ -14,9 +14,11 @@ import sympy as sp
 import torch
 from torch import Tensor
 
+from eqlearn.errors import InvalidArgument
 from eqlearn.functions import MOST_EXPONENT, NAMES, NUMPY, TORCH, Algebra
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_slopes
+from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import (
     constant_holders,
@@ -50,120 +52,26 @@ class ConstantFit:
         return np.flatnonzero(np.isinf(self.standard_errors)).tolist()
 
 
-class Parametric:
-    """A formula as a function of its fitted constants as well as its variables, with exact slopes."""
-
-    def __init__(self, equation: Equation) -> None:
-        self.equation = equation
-        self.holders = constant_holders(equation.expr)
-        self.tape = lower(equation.expr, [real_symbol(name) for name in equation.variables])
-        self.start = np.array(equation.constants, dtype=np.float64)
-
-    def linearise(self, columns: Tensor, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values `(rows,)` and slopes `(rows, constants)` at columns `(in, rows)`."""
-        rows = columns.shape[1]
-        leaves = [torch.full((rows,), float(c), dtype=torch.float64, requires_grad=True) for c in constants]
-        value = torch.as_tensor(self.tape.run(TORCH, list(columns), leaves), dtype=torch.float64).expand(rows)
-        if not leaves:
-            return value.numpy(), np.empty((rows, 0))
-        # Rows do not meet, so the slope of the sum is every row's own slope.
-        slopes = torch.autograd.grad(value.sum(), leaves, allow_unused=True, materialize_grads=True)
-        # At the edge of a domain, as of √0, a slope is infinite: that row says nothing of the constants.
-        finite = torch.stack(slopes, dim=1).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-        return value.detach().numpy(), finite.numpy()
-
-    def fit(
-        self,
-        X: np.ndarray,
-        y: np.ndarray,
-        weight: np.ndarray | None = None,
-        *,
-        start: np.ndarray | None = None,
-        fixed: np.ndarray | None = None,
-        steps: int = 30,
-        stop: Callable[[], bool] = never,
-    ) -> ConstantFit:
-        """Levenberg-Marquardt from `start` until `stop()`; the `fixed` ones stay where they are, with error
-        zero."""
-        columns = torch.tensor(np.ascontiguousarray(X.T))
-        root = None if weight is None else np.sqrt(weight / weight.mean())
-        c = (self.start if start is None else start).copy()
-        free = np.flatnonzero(~fixed) if fixed is not None else np.arange(len(c))
-        residual, jacobian = self._residual(columns, y, root, c, free)
-        loss, damping = _square(residual), 1e-6
-        for _ in range(steps if len(free) else 0):
-            if not math.isfinite(loss) or stop():
-                break
-            with np.errstate(all="ignore"):
-                scale = np.sqrt((jacobian**2).sum(axis=0))
-            scale[~(scale > 0)] = 1.0
-            rows = np.vstack([jacobian / scale, math.sqrt(damping) * np.eye(len(free))])
-            right = np.concatenate([-residual, np.zeros(len(free))])
-            if not np.isfinite(rows).all():
-                break
-            move = np.linalg.lstsq(rows, right, rcond=None)[0] / scale
-            trial = c.copy()
-            trial[free] += move
-            after, slopes = self._residual(columns, y, root, trial, free)
-            new = _square(after)
-            if new < loss:
-                converged = loss - new <= 1e-14 * loss
-                c, residual, jacobian, loss = trial, after, slopes, new
-                damping = max(damping / 10, 1e-15)
-                if converged:
-                    break
-            else:
-                damping *= 10
-                if damping > 1e6 or np.all(np.abs(move) <= 1e-16 * np.abs(c[free])):
-                    break
-        errors = np.zeros(len(c))
-        errors[free] = errors_from_slopes(jacobian, loss / max(1, len(y) - len(free)))
-        influences = np.full(len(c), math.inf)
-        with np.errstate(all="ignore"):
-            influences[free] = np.sqrt((jacobian**2).mean(axis=0))
-        error = math.sqrt(loss / len(y)) if math.isfinite(loss) else math.inf
-        return ConstantFit(c, errors, influences, error)
-
-    def _residual(
-        self, columns: Tensor, y: np.ndarray, root: np.ndarray | None, c: np.ndarray, free: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        value, jacobian = self.linearise(columns, c)
-        residual, jacobian = value - y, jacobian[:, free]
-        return (residual, jacobian) if root is None else (residual * root, jacobian * root[:, None])
-
-    def with_constants(self, constants: Sequence[sp.Expr | float]) -> Equation:
-        """The formula with these constants, numbers or exact expressions."""
-        numbers = [c if isinstance(c, sp.Basic) else fitted(float(c)) for c in constants]
-        expr = fill_constants(self.equation.expr, self.holders, numbers)
-        return Equation(expr, self.equation.variables)
-
-
-def noise_of(equation: Equation, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """The standard deviation of what an equation leaves over, its constants' freedom discounted."""
-    left = y - equation(X)
-    square = float(left @ left) if weight is None else float(left**2 @ (weight / weight.mean()))
-    return math.sqrt(square / max(1, len(y) - len(equation.constants)))
-
-
-def _square(residual: np.ndarray) -> float:
-    with np.errstate(all="ignore"):
-        total = float(residual @ residual)
-    return total if math.isfinite(total) else math.inf
-
-
 DIGITS = 50
 
 
 @dataclass(frozen=True, eq=False)
 class Formula:
-    """A SymPy expression in the real symbols of `variables`, and its float constants in reading order.
+    """A SymPy expression in the real symbols of `variables`, as a function of them and of its float constants
+    in reading order: on arrays, to fifty digits, with slopes, and fitted to data.
 
-    A truth may hold functions that an equation can't; SymPy compiles those, slowly. If it has conditions, its
-    constants are not found and stay as they are.
+    A truth may hold functions that an equation can't; SymPy compiles those, slowly, and they have no slopes
+    here. If it has conditions, its constants are not found and stay as they are. What is asked for is built
+    when it is asked for.
     """
 
     expr: sp.Expr
     variables: tuple[str, ...]
+
+    @classmethod
+    def of(cls, equation: Equation) -> Formula:
+        """The formula of an equation."""
+        return cls(equation.expr, tuple(equation.variables))
 
     @cached_property
     def holders(self) -> tuple[sp.Expr, ...]:
@@ -172,6 +80,15 @@ class Formula:
     @cached_property
     def constants(self) -> np.ndarray:
         return np.array([float(held_constant(h)) for h in self.holders], dtype=float)
+
+    def filled(self, constants: Iterable[sp.Expr | float]) -> Any:
+        """The expression with these constants, numbers or expressions, in their places."""
+        numbers = [c if isinstance(c, sp.Basic) else fitted(float(c)) for c in constants]
+        return fill_constants(self.expr, self.holders, numbers) if self.holders else self.expr
+
+    def with_constants(self, constants: Iterable[sp.Expr | float]) -> Equation:
+        """The equation with these constants, numbers or exact expressions."""
+        return Equation(self.filled(constants), self.variables)
 
     def __call__(self, points: np.ndarray, constants: np.ndarray | None = None) -> np.ndarray:
         """Values at points `(variables, ...)`, NaN where they are not real; the shapes broadcast."""
@@ -185,13 +102,55 @@ class Formula:
         with mpmath.workdps(DIGITS):
             return self._in_mpmath([mpmath.mpf(v) for v in point], [mpmath.mpf(c) for c in constants])
 
-    def with_constants(self, constants: np.ndarray) -> Any:
-        """The expression with these constants in their places."""
-        numbers = (fitted(float(c)) for c in constants)
-        return self._with_numbers(numbers)
+    def linearise(self, columns: Tensor, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values `(rows,)` and slopes by the constants `(rows, constants)` at columns `(in, rows)`."""
+        value, slopes = self._on_tensors(columns, constants)
+        return value.numpy(), slopes().numpy()
 
-    def _with_numbers(self, numbers: Iterable[sp.Expr]) -> Any:
-        return fill_constants(self.expr, self.holders, numbers) if self.holders else self.expr
+    @cached_property
+    def differentiated(self) -> tuple[Tape, dict[int, Tape]]:
+        """The tape of the value and those of its slopes that are not zero, by variables and then constants;
+        all are run on variables and constants together."""
+        symbols = [_constant_symbol(i) for i in range(len(self.holders))]
+        return _differentiated(self.filled(symbols), self.variables, len(symbols))
+
+    def fit(
+        self,
+        X: np.ndarray,
+        y: np.ndarray,
+        weight: np.ndarray | None = None,
+        *,
+        start: np.ndarray | None = None,
+        fixed: np.ndarray | None = None,
+        steps: int = 30,
+        stop: Callable[[], bool] = never,
+    ) -> ConstantFit:
+        """Least squares from `start` until `stop()`; the `fixed` constants stay where they are, with error
+        zero."""
+        columns = torch.tensor(np.ascontiguousarray(X.T))
+        root = None if weight is None else np.sqrt(weight / weight.mean())
+        held = np.zeros(len(self.constants), dtype=bool) if fixed is None else fixed
+
+        def linearise(point: Tensor) -> SquareRoot:
+            value, slopes = self._on_tensors(columns, point[0].tolist())
+            residual = value.numpy() - y if root is None else (value.numpy() - y) * root
+            weights = 1.0 if root is None else root[:, None]
+            return SquareRoot(residual[None], lambda: ((slopes().numpy() * weights)[None], None))
+
+        point, system = levenberg_marquardt(
+            linearise,
+            torch.tensor(self.constants if start is None else start)[None],
+            Rule(0 if held.all() else steps),
+            fixed=torch.from_numpy(held)[None] if held.any() else None,
+            stop=stop,
+        )
+        mean, free = float(system.loss), np.flatnonzero(~held)
+        jacobian = system.slopes[0][0][:, free]
+        errors, influences = np.zeros(len(held)), np.full(len(held), math.inf)
+        errors[free] = errors_from_slopes(jacobian, mean * len(y) / max(1, len(y) - len(free)))
+        with np.errstate(all="ignore"):
+            influences[free] = np.sqrt((jacobian**2).mean(axis=0))
+        return ConstantFit(point[0].numpy(), errors, influences, math.sqrt(mean))
 
     @cached_property
     def _symbols(self) -> list[sp.Symbol]:
@@ -203,11 +162,33 @@ class Formula:
         return all(isinstance(node, known) or node.func in NAMES for node in sp.preorder_traversal(self.expr))
 
     @cached_property
+    def _tape(self) -> Tape:
+        return lower(self.expr, self._symbols)
+
+    def _on_tensors(self, columns: Tensor, constants: Iterable[float]) -> tuple[Tensor, Callable[[], Tensor]]:
+        """Values `(rows,)`, and what computes their slopes `(rows, constants)`."""
+        if not self._is_tape:
+            raise InvalidArgument(f"{self.expr} holds a function that has no slopes here")
+        rows = columns.shape[1]
+        # Rows do not meet, so with constants of its own for each the slope of the sum is every row's slope.
+        leaves = [torch.full((rows,), float(c), dtype=torch.float64, requires_grad=True) for c in constants]
+        found = self._tape.run(TORCH, list(columns), leaves)
+        value = torch.as_tensor(found, dtype=torch.float64).expand(rows)
+
+        def slopes() -> Tensor:
+            if not leaves:
+                return value.new_empty(rows, 0)
+            each = torch.autograd.grad(value.sum(), leaves, allow_unused=True, materialize_grads=True)
+            # At the edge of a domain, as of √0, a slope is infinite: that row says nothing of the constants.
+            return torch.stack(each, dim=1).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
+
+        return value.detach(), slopes
+
+    @cached_property
     def _on_arrays(self) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
         if not self._is_tape:
             return self._by_sympy("scipy", "numpy")
-        tape = lower(self.expr, self._symbols)
-        return lambda point, constants: tape.run(NUMPY, point, constants, np.float64)
+        return lambda point, constants: self._tape.run(NUMPY, point, constants, np.float64)
 
     @cached_property
     def _in_mpmath(self) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
@@ -226,9 +207,35 @@ class Formula:
 
     def _by_sympy(self, *modules: str) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
         parameters = [sp.Dummy(real=True) for _ in self.holders]
-        template = self._with_numbers(parameters)
-        function = sp.lambdify([*self._symbols, *parameters], template, list(modules))
+        function = sp.lambdify([*self._symbols, *parameters], self.filled(parameters), list(modules))
         return lambda point, constants: function(*point, *constants)
+
+
+@cache
+def _constant_symbol(place: int) -> sp.Symbol:
+    return sp.Dummy(f"c{place}", real=True)  # which no column can be, whatever its name
+
+
+@lru_cache(maxsize=1024)
+def _differentiated(
+    expr: sp.Expr, variables: tuple[str, ...], constants: int
+) -> tuple[Tape, dict[int, Tape]]:
+    symbols = [*map(real_symbol, variables), *map(_constant_symbol, range(constants))]
+    # |g| of a g that SymPy can't prove real has slopes that it can't write in real functions.
+    smooth = expr.replace(sp.Abs, lambda inner: sp.sqrt(inner**2))
+    slopes = {
+        j: sp.diff(smooth, symbol).replace(sp.sign, lambda inner: inner / sp.Abs(inner))
+        for j, symbol in enumerate(symbols)
+        if expr.has(symbol)
+    }
+    return lower(expr, symbols), {j: lower(slope, symbols) for j, slope in slopes.items() if slope != 0}
+
+
+def noise_of(equation: Equation, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> float:
+    """The standard deviation of what an equation leaves over, its constants' freedom discounted."""
+    left = y - equation(X)
+    square = float(left @ left) if weight is None else float(left**2 @ (weight / weight.mean()))
+    return math.sqrt(square / max(1, len(y) - len(equation.constants)))
 
 
 def has_conditions(expr: sp.Expr) -> bool:

@@ -287,7 +287,7 @@ def _holds_afar(
     if deviation(formula, constants, afar, IDENTICAL_AFAR, clock) < IDENTICAL_AFAR:
         return True
     # The dust of a fit, nothing on the box, may still grow beyond all bounds outside it.
-    terms = [Formula(t, formula.variables) for t in sp.Add.make_args(formula.with_constants(constants))]
+    terms = [Formula(t, formula.variables) for t in sp.Add.make_args(formula.filled(constants))]
     kept = [t.expr for t in terms if not np.all(np.abs(t(wide.points)) < 1e-9 * wide.scale)]
     if len(kept) == len(terms):
         return False

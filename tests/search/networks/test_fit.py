@@ -10,7 +10,7 @@ from eqlearn import errors
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.sparse import prune_, weights_left
 from eqlearn.search.networks import fit as least_squares
-from eqlearn.search.networks.fit import Samples, levenberg_marquardt, linear_fit, normal_equations
+from eqlearn.search.networks.fit import Samples, levenberg_marquardt, normal_equations
 from eqlearn.search.networks.population import Population
 from eqlearn.search.networks.refine import eliminate, polish
 
@@ -168,22 +168,6 @@ def test_a_population_or_an_empty_network_is_refused():
         polish(empty, X, y)
 
 
-def test_a_linear_fit_gives_the_same_digits_whatever_was_in_memory_before():
-    generator = torch.Generator().manual_seed(0)
-    columns = torch.randn(3, 40, dtype=torch.float64, generator=generator)
-    y = torch.randn(40, dtype=torch.float64, generator=generator)
-
-    found = set()
-    for _ in range(50):
-        left_behind = [torch.randint(3, (3,), dtype=torch.int32, generator=generator) for _ in range(4)]
-        del left_behind
-        found.add(tuple(linear_fit(columns, y).tolist()))
-
-    assert len(found) == 1
-    factors = torch.tensor(found.pop(), dtype=torch.float64)
-    assert torch.allclose(columns @ (factors @ columns - y), torch.zeros(3, dtype=torch.float64))
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -233,3 +217,36 @@ def test_the_standard_errors_belong_to_the_weights_that_are_given_back():
     covariance = np.linalg.inv(slopes.T @ slopes) * polished.error * 200 / 198
     told = [float(block.flatten()[0]) for block in polished.standard_errors]
     np.testing.assert_allclose(told, np.sqrt(np.diag(covariance)), rtol=1e-6)
+
+
+def test_elimination_ends_in_time_and_tells_how_it_goes():
+    X, y = quadratic(noise=0.05)
+    network, told = near("id*4 square*4 mul*3"), []
+
+    eliminate(network, X, y, progress=lambda weights, error: told.append((weights, error)))
+    hurried = eliminate(network, X, y, seconds=1e-6)
+
+    weights = [count for count, _ in told]
+    assert weights == sorted(weights, reverse=True)
+    assert weights[-1] < weights[0] < int(weights_left(network))
+    assert 0.5 * 0.05**2 < told[-1][1] < 2 * 0.05**2
+    assert int(weights_left(hurried)) > weights[0]
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan])
+def test_a_time_in_which_nothing_can_be_done_is_refused(seconds):
+    with pytest.raises(errors.InvalidArgument, match="`seconds` must be positive"):
+        eliminate(near(), *quadratic(), seconds=seconds)
+
+
+@pytest.mark.parametrize("act", [polish, eliminate])
+@pytest.mark.usefixtures("unchecked_types")
+def test_a_network_inside_another_module_is_refused_by_name(act):
+    X, y = quadratic()
+
+    with pytest.raises(errors.WrongType, match=r"`network` is a Sequential; pass the EQL inside it.*`X`"):
+        act(torch.nn.Sequential(torch.nn.Linear(2, 2), near()), X, y)
+    with pytest.raises(errors.WrongType, match="`network` is a Linear; pass an `EQL`"):
+        act(torch.nn.Linear(2, 1), X, y)
+    with pytest.raises(errors.WrongType, match="`network` is a str"):
+        act("net", X, y)

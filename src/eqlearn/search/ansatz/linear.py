@@ -10,9 +10,9 @@ from torch import Tensor
 
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SHARE, NO_COEFFICIENT, SUM_ROUNDING, WORTHLESS_PROFILE, credible
+from eqlearn.numerics.least_squares import linear_fit
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.target_transform import TargetTransform, transformed, transforms
-from eqlearn.search.networks.fit import linear_fit
 from eqlearn.search.problem import Problem
 
 BANKS = ("plain", "log", "quadratic", "products", "powers")

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_MATCH, match_score
+from eqlearn.numerics.least_squares import linear_fit
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.library import (
     Argument,
@@ -30,7 +31,6 @@ from eqlearn.search.ansatz.library import (
 from eqlearn.search.ansatz.matching_pursuit import match
 from eqlearn.search.ansatz.target_transform import TargetTransform
 from eqlearn.search.features import Features
-from eqlearn.search.networks.fit import linear_fit
 from eqlearn.search.problem import Problem
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -11,6 +11,8 @@ import torch
 from eqlearn.nn.primitives import lookup
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import akaike
+from eqlearn.numerics.least_squares import linear_fit
+from eqlearn.numerics.stepwise import eliminate, saliencies
 from eqlearn.search.features import Features
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.population import Population
@@ -36,7 +38,7 @@ def stepwise_sums(
     matrix = np.column_stack([x, root])
     targets = (table.y / features.units).T * root
     highest = min(columns, 2 * reading.max_terms, table.rows // 2 - 1)
-    stairs = [list(_descent(matrix, y, _climb(matrix, y, highest))) for y in targets]
+    stairs = [_descent(matrix, y, _climb(matrix, y, highest)) for y in targets]
     fits = [
         _fit(features, [stair[min(size, len(stair) - 1)] for stair in stairs], matrix, targets)
         for size in range(1, min(reading.max_terms, max(len(stair) for stair in stairs) - 1) + 1)
@@ -69,17 +71,25 @@ def _climb(matrix: np.ndarray, y: np.ndarray, highest: int) -> list[int]:
         direction = rest[:, best] / math.sqrt(size[best])
 
 
-def _descent(matrix: np.ndarray, y: np.ndarray, chosen: list[int]) -> Iterator[list[int]]:
+def _descent(matrix: np.ndarray, y: np.ndarray, chosen: list[int]) -> list[list[int]]:
     """Ever smaller sets of columns, each without the one that is missed least; the smallest first."""
     sets = [sorted(chosen)]
-    while sets[-1]:
-        used = sets[-1]
-        part = matrix[:, [*used, -1]]
-        weights = np.linalg.lstsq(part, y, rcond=None)[0]
-        rise = weights**2 / np.diag(np.linalg.pinv(part.T @ part))
-        gone = int(rise[:-1].argmin())
-        sets.append([column for place, column in enumerate(used) if place != gone])
-    yield from reversed(sets)
+
+    def smaller(models: list[list[int]]) -> list[list[list[int]]]:
+        return [[_without_least(matrix, y, used)] if used else [] for used in models]
+
+    def taken(models: list[list[int]]) -> None:
+        sets.append(models[0])
+
+    eliminate(sets[:1], smaller, len, progress=taken)  # shorter is better, whatever it explains
+    return sorted({len(used): used for used in sets}.values(), key=len)
+
+
+def _without_least(matrix: np.ndarray, y: np.ndarray, used: list[int]) -> list[int]:
+    part = torch.as_tensor(matrix[:, [*used, -1]])
+    rise = saliencies(part.mT @ part, linear_fit(part.mT, torch.as_tensor(y)))
+    gone = int(rise[:-1].argmin())
+    return [column for place, column in enumerate(used) if place != gone]
 
 
 def _fit(features: Features, chosen: list[list[int]], matrix: np.ndarray, targets: np.ndarray) -> Fit:

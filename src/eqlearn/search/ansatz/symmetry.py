@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from eqlearn.numerics.budget import never
+from eqlearn.numerics.least_squares import linear_fit
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.target_transform import transforms
 from eqlearn.search.features import Features
-from eqlearn.search.networks.fit import Samples, linear_fit
+from eqlearn.search.networks.fit import Samples
 from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
 

@@ -1,17 +1,19 @@
-"""Levenberg-Marquardt for a whole population at once, with optional quadratic penalties on the weights."""
+"""Networks fitted to data: a whole population at once by Levenberg-Marquardt, and what one fit is."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from eqlearn.nn.eql import EQL
+from eqlearn.numerics import least_squares
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_LOSS, credible, information_criterion
+from eqlearn.numerics.least_squares import Normal, Rule
 from eqlearn.search.networks.population import Population
 
 # What one linearisation may hold: members x weights x rows, in float64 numbers (64 MB).
@@ -40,55 +42,19 @@ class Samples:
         return [Samples(x, y, w) for x, y, w in pieces]
 
 
-def linear_fit(columns: Tensor, y: Tensor) -> Tensor:
-    """The factors of the columns `(count, rows)` whose sum comes nearest to `y`, `(rows,)`."""
-    # By singular values: torch's own choice, a pivoted QR, starts from pivots that nobody set, so that the
-    # last digits of one and the same fit change from call to call.
-    factors: Tensor = torch.linalg.lstsq(columns.mT, y[:, None], driver="gelsd").solution[:, 0]
-    return factors
-
-
-@dataclass(frozen=True)
-class Normal:
-    """The normal equations at a point: squared error (mean over rows), curvature `(members, P, P)`, slope."""
-
-    loss: Tensor
-    curvature: Tensor
-    slope: Tensor
-
-    def where(self, accept: Tensor, other: Normal) -> Normal:
-        """This one for the members in `accept`, `other` for the rest."""
-        return Normal(
-            torch.where(accept, self.loss, other.loss),
-            torch.where(accept[:, None, None], self.curvature, other.curvature),
-            torch.where(accept[:, None], self.slope, other.slope),
-        )
-
-
 def normal_equations(
     population: Population, theta: Tensor, samples: Samples, guarded: bool = False
 ) -> Normal:
     """Accumulated over pieces of the rows, so that memory stays bounded however many there are."""
     cells = max(1, population.members * theta.shape[1] * population.out_features)
-    loss = theta.new_zeros(population.members)
-    curvature = theta.new_zeros(population.members, theta.shape[1], theta.shape[1])
-    slope = torch.zeros_like(theta)
-    for piece in samples.split(max(64, CELLS // cells)):
-        y, jacobian = population.linearise(theta, piece.x, guarded)
-        residual = (y - piece.y).flatten(1)
-        if piece.weight is None:
-            weighted = residual
-            curvature += torch.bmm(jacobian, jacobian.mT)
-        else:
-            weight = piece.weight.repeat(population.out_features)
-            weighted = residual * weight
-            curvature += torch.bmm(jacobian * weight, jacobian.mT)
-        loss += (residual * weighted).sum(dim=1)
-        slope += torch.bmm(jacobian, weighted[:, :, None])[:, :, 0]
-    return Normal(loss / samples.rows, curvature / samples.rows, slope / samples.rows)
 
+    def pieces() -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
+        for piece in samples.split(max(64, CELLS // cells)):
+            y, slopes = population.linearise(theta, piece.x, guarded)
+            weight = None if piece.weight is None else piece.weight.repeat(population.out_features)
+            yield (y - piece.y).flatten(1), slopes, weight
 
-Ridge = Callable[[Tensor, int], Tensor]
+    return Normal.summed(pieces(), samples.rows)
 
 
 def levenberg_marquardt(
@@ -97,76 +63,34 @@ def levenberg_marquardt(
     samples: Samples,
     *,
     steps: int,
-    penalty: Ridge | None = None,
+    penalty: Callable[[Tensor, int], Tensor] | None = None,
     guarded: bool = False,
     project: bool = False,
     enough: float = 0.0,
     patience: float = 1e-7,
     stop: Callable[[], bool] = never,
 ) -> tuple[Tensor, Tensor]:
-    """Fits all members at once; returns their weights and mean squared errors.
+    """Fits all members at once (see `numerics.least_squares`); returns weights and mean squared errors.
 
     `penalty(theta, step)` gives a coefficient for each squared weight. Without one, the fit ends when
-    every member's error is below `enough` or no longer falls by a fraction `patience`. With `project`, the
+    every member's error is at most `enough` or no longer falls by a fraction `patience`. With `project`, the
     linear read-out is solved exactly at every step (variable projection): it is not damped, and follows
     the inner weights. A member that is not finite keeps its last finite weights and an infinite error.
-    The fit ends early when `stop()` says so.
     """
-    linear = population.readout() if project else None
-    damping = theta.new_full((population.members,), 1e-2)
-    still = torch.zeros(population.members, dtype=torch.int64)
-    state = normal_equations(population, theta, samples, guarded)
-    fine = torch.isfinite(state.loss) & torch.isfinite(state.curvature).flatten(1).all(dim=1)
-    blank = Normal(
-        torch.full_like(state.loss, torch.inf),
-        torch.zeros_like(state.curvature),
-        torch.zeros_like(state.slope),
+    # Random weights are far from any optimum, so that damping changes gently and one bad step says little.
+    rule = Rule(
+        steps, damping=1e-2, down=4.0, up=4.0, least=1e-12, most=1e8, gain=patience, patience=6, enough=enough
     )
-    state = state.where(fine, blank)
-    for step in range(steps):
-        if stop():
-            break
-        coefficient = torch.zeros_like(theta) if penalty is None else penalty(theta, step)
-        damped = damping[:, None].expand_as(theta)
-        if linear is not None:
-            damped = torch.where(linear, 0.0, damped)
-        trial = theta + _step(state, coefficient, theta, damped, population.padding)
-        after = normal_equations(population, trial, samples, guarded)
-        if linear is not None:
-            inner = Normal(after.loss, *_only(linear, after.curvature, after.slope))
-            trial = trial + _step(inner, coefficient * linear, trial, torch.zeros_like(trial), ~linear)
-            after = normal_equations(population, trial, samples, guarded)
-        fine = torch.isfinite(after.loss) & torch.isfinite(after.curvature).flatten(1).all(dim=1)
-        old = state.loss + (coefficient * theta.square()).sum(dim=1)
-        new = after.loss + (coefficient * trial.square()).sum(dim=1)
-        accept = fine & (new < old)
-        gained = torch.where(accept, (old - new) / old.clamp(min=1e-300), 0.0)
-        theta = torch.where(accept[:, None], trial, theta)
-        state = after.where(accept, state)
-        damping = torch.where(accept, damping / 4, damping * 4).clamp(1e-12, 1e8)
-        if penalty is None:
-            still = torch.where(gained > patience, 0, still + 1)
-            if bool(((state.loss < enough) | (still > 6)).all()):
-                break
-    return theta, state.loss
-
-
-def _only(chosen: Tensor, curvature: Tensor, slope: Tensor) -> tuple[Tensor, Tensor]:
-    """The normal equations of the chosen weights alone."""
-    both = chosen[:, :, None] & chosen[:, None, :]
-    return torch.where(both, curvature, 0.0), torch.where(chosen, slope, 0.0)
-
-
-def _step(state: Normal, coefficient: Tensor, theta: Tensor, damping: Tensor, padding: Tensor) -> Tensor:
-    """The damped Newton step, scaled by the curvature's diagonal (Marquardt); zero where unsolvable."""
-    curvature = state.curvature + torch.diag_embed(coefficient + padding)
-    scale = curvature.diagonal(dim1=1, dim2=2)
-    floor = 1e-12 * scale.amax(dim=1, keepdim=True) + 1e-30
-    curvature = curvature + torch.diag_embed(damping * scale + floor)
-    factor, info = torch.linalg.cholesky_ex(curvature)
-    solution = torch.cholesky_solve((state.slope + coefficient * theta)[:, :, None], factor)[:, :, 0]
-    usable = (info == 0) & torch.isfinite(solution).all(dim=1)
-    return torch.where(usable[:, None], -solution, 0.0)
+    theta, system = least_squares.levenberg_marquardt(
+        lambda at: normal_equations(population, at, samples, guarded),
+        theta,
+        rule,
+        fixed=population.padding,
+        linear=population.readout() if project else None,
+        penalty=penalty,
+        stop=stop,
+    )
+    return theta, system.loss
 
 
 @dataclass(frozen=True)

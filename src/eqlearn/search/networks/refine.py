@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from eqlearn.errors import InvalidArgument, counted
+from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.rescale import balance_
-from eqlearn.numerics.budget import never
+from eqlearn.numerics import stepwise
+from eqlearn.numerics.budget import Deadline, never
 from eqlearn.numerics.covariance import errors_from_curvature
 from eqlearn.numerics.criteria import EXACT_LOSS
+from eqlearn.numerics.stepwise import removals, saliencies
 from eqlearn.search.networks.fit import Fit, Samples, levenberg_marquardt, normal_equations, stack, take
 from eqlearn.search.networks.population import Population
 from eqlearn.validation.options import check_single
@@ -54,8 +57,19 @@ def polish(network: EQL, X: Any, y: Any, *, sample_weight: Any = None, steps: in
     return Polished(polished, fit.loss * scale**2, tuple(blocks))
 
 
+def _check_is_network(network: object) -> None:
+    if isinstance(network, EQL):
+        return
+    inside = isinstance(network, nn.Module) and any(isinstance(part, EQL) for part in network.modules())
+    where = "the EQL inside it (such as `model[1]`)" if inside else "an `EQL`"
+    raise WrongType(
+        f"`network` is a {type(network).__name__}; pass {where}, and as `X` the values that reach it"
+    )
+
+
 def samples_of(network: EQL, X: Any, y: Any, sample_weight: Any = None) -> tuple[Samples, float]:
     """The data as a fit needs them: float64, feature-major, the target divided by its spread."""
+    _check_is_network(network)
     check_single("network", network.members)
     table, _ = read_table(X, y, sample_weight)
     sides = (("X", table.X, network.in_features), ("y", table.y, network.out_features))
@@ -70,15 +84,18 @@ def samples_of(network: EQL, X: Any, y: Any, sample_weight: Any = None) -> tuple
     return Samples(x, target / scale, weight), scale
 
 
-def fit_of(network: EQL, samples: Samples, scale: float, *, steps: int) -> Fit:
+def fit_of(
+    network: EQL, samples: Samples, scale: float, *, steps: int, stop: Callable[[], bool] = never
+) -> Fit:
     """The network as a fit to the scaled samples, brought to its optimum."""
     # Weights of one size along every chain: else rounding in the large ones hides the small ones' slopes.
     population, theta = Population.of(balance_(deepcopy(network)))
     if int(population.counts[0]) == 0:
         raise InvalidArgument("every weight of the network is pruned; there is nothing to fit")
     theta = torch.where(population.readout(), theta / scale, theta)
+    enough = EXACT_LOSS * 1e-10
     theta, loss = levenberg_marquardt(
-        population, theta, samples, steps=steps, project=True, enough=EXACT_LOSS * 1e-10, patience=1e-12
+        population, theta, samples, steps=steps, project=True, enough=enough, patience=1e-12, stop=stop
     )
     return Fit(population, theta, float(loss[0]))
 
@@ -106,31 +123,38 @@ def eliminate_fits(
     *,
     steps: int = 20,
     singles: int = 6,
+    progress: Callable[[list[Fit]], object] = lambda fits: None,
     stop: Callable[[], bool] = never,
 ) -> list[Fit]:
     """Eliminates several networks (of one depth and way of joining) together, one batch of trials a round."""
-    fits = [_without_dead(fit, samples) for fit in fits]
-    active = [fit.weights > 1 for fit in fits]
-    while any(active) and not stop():
-        chosen = [i for i, on in enumerate(active) if on]
-        trials: list[tuple[int, Tensor]] = []
-        for i in chosen:
-            trials += [(i, keep) for keep in _removals(fits[i], samples, singles)]
-        restricted = [fits[i].population.restrict(fits[i].theta, keep[None], [0]) for i, keep in trials]
-        population, theta = stack([p for p, _ in restricted], [t[0] for _, t in restricted])
+
+    def smaller(fits: list[Fit]) -> list[list[Fit]]:
+        keeps = [_kept(fit, samples, singles) for fit in fits]
+        trials = [
+            fit.population.restrict(fit.theta, keep[None], [0])
+            for fit, every in zip(fits, keeps, strict=True)
+            for keep in every
+        ]
+        if not trials:
+            return [[] for _ in fits]
+        population, theta = stack([p for p, _ in trials], [t[0] for _, t in trials])
         theta, loss = levenberg_marquardt(
             population, theta, samples, steps=steps, enough=EXACT_LOSS * 1e-4, stop=stop
         )
-        for i in chosen:
-            rows = [r for r, (j, _) in enumerate(trials) if j == i]
-            options = [take(population, theta, loss, r) for r in rows if math.isfinite(loss[r])]
-            best = min(options, key=lambda f: f.score(samples.rows), default=fits[i])
-            if best is fits[i] or best.score(samples.rows) >= fits[i].score(samples.rows):
-                active[i] = False
-            else:
-                fits[i] = _without_dead(best, samples)
-                active[i] = fits[i].weights > 1
-    return fits
+        found = iter(take(population, theta, loss, row) for row in range(len(trials)))
+        return [[next(found) for _ in every] for every in keeps]
+
+    def alive(fit: Fit) -> Fit:
+        return _without_dead(fit, samples)
+
+    return stepwise.eliminate(
+        [alive(fit) for fit in fits],
+        smaller,
+        lambda fit: fit.score(samples.rows),
+        tidied=alive,
+        progress=progress,
+        stop=stop,
+    )
 
 
 def _without_dead(fit: Fit, samples: Samples) -> Fit:
@@ -143,37 +167,46 @@ def _without_dead(fit: Fit, samples: Samples) -> Fit:
     return Fit(population, theta, fit.loss)
 
 
-def _removals(fit: Fit, samples: Samples, singles: int) -> list[Tensor]:
-    """Sets of weights to keep: without each of the least salient ones, and without growing runs of them.
-
-    The saliency w²/[H⁻¹] is the rise in error that a quadratic model predicts once the others have been
-    refitted; unlike the weight's size, it does not change when a unit's scale moves between layers.
-    """
+def _kept(fit: Fit, samples: Samples, singles: int) -> list[Tensor]:
+    """Sets of weights to keep: without each of the least salient ones, and without growing runs of them."""
     count = fit.weights
-    state = normal_equations(fit.population, fit.theta, samples)
-    curvature = state.curvature[0, :count, :count]
-    scale = curvature.diagonal().clamp(min=1e-300).sqrt()
-    # A little ridge makes directions that the data leave free harmless: their weights are not salient.
-    scaled = curvature / scale[:, None] / scale + 1e-10 * torch.eye(count, dtype=curvature.dtype)
-    factor, info = torch.linalg.cholesky_ex(scaled)
-    inverse = torch.cholesky_inverse(factor).diagonal() if int(info) == 0 else torch.ones(count)
-    saliency = (fit.theta[0, :count] * scale).square() / inverse.clamp(min=1e-300)
-    order = saliency.argsort()
-    sets = [order[i : i + 1] for i in range(min(singles, count))]
-    sets += [order[:n] for n in (2, 3, 4, 6, 8, 12, 16, 24, 32) if n < count]
+    if count <= 1:
+        return []
+    curvature = normal_equations(fit.population, fit.theta, samples).curvature[0, :count, :count]
+    order = saliencies(curvature, fit.theta[0, :count]).argsort()
+    sets = removals(order, singles=singles, runs=(2, 3, 4, 6, 8, 12, 16, 24, 32))
     keeps = torch.ones(len(sets), count, dtype=torch.bool)
     for row, gone in enumerate(sets):
         keeps[row, gone] = False
     return list(keeps)
 
 
-def eliminate(network: EQL, X: Any, y: Any, *, sample_weight: Any = None, steps: int = 30) -> EQL:
+def eliminate(
+    network: EQL,
+    X: Any,
+    y: Any,
+    *,
+    sample_weight: Any = None,
+    steps: int = 30,
+    seconds: float | None = None,
+    progress: Callable[[int, float], object] | None = None,
+) -> EQL:
     """The network with every weight removed that the data do not need, refitted; a new network.
 
     Works on an `EQL` taken out of any model, with any mask; `X` is `(rows, in)` and `y` `(rows,)` or
-    `(rows, out)`. A removal stays while an information criterion improves.
+    `(rows, out)`. A removal stays while an information criterion improves. After `seconds` no more weights
+    are tried, and what is left by then is given back; `progress(weights, error)` is called after each round
+    with the number of weights left and the mean squared error.
     """
+    if seconds is not None and not seconds > 0:
+        raise InvalidArgument(f"`seconds` must be positive, got {seconds}")
+    stop = never if seconds is None else Deadline(time.time() + seconds)
     samples, scale = samples_of(network, X, y, sample_weight)
-    fit = fit_of(network, samples, scale, steps=steps)
-    (smaller,) = eliminate_fits([fit], samples, steps=steps, singles=12)
+    fit = fit_of(network, samples, scale, steps=steps, stop=stop)
+
+    def report(fits: list[Fit]) -> None:
+        if progress is not None:
+            progress(fits[0].weights, fits[0].loss * scale**2)
+
+    (smaller,) = eliminate_fits([fit], samples, steps=steps, singles=12, progress=report, stop=stop)
     return network_of(smaller, scale).to(network.readout.raw)
