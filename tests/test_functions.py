@@ -384,7 +384,7 @@ def test_a_search_finds_a_function_from_outside(table):
 
     found = discover(x[:, None], truth(x[:, None]), primitives="id mul erfc", hidden_layers=1, seed=0)
 
-    assert judge(found.best.equation, truth, {"x": (-2, 2)}).tier == "exact"
+    assert judge(found.best.equation, truth, {"x": (-2.0, 2.0)}).tier == "exact"
 
 
 def test_a_function_that_is_merely_known_makes_no_formula_dearer(table):
