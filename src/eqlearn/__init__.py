@@ -21,7 +21,7 @@ _HOMES = {
     # Training: how you train them
     "eqlearn.training.schedule": ("Phase", "Schedule"),
     "eqlearn.training.loop": ("Record", "Training", "train"),
-    "eqlearn.training.state": ("TrainingState", "seeded"),
+    "eqlearn.training.state": ("TrainingState", "seeded", "step_generator"),
     "eqlearn.training.optimisers": ("RMSPropTF1",),
     "eqlearn.training.presets": ("PRESETS", "GatedL0", "Preset", "TrainedPopulation", "train_population"),
     "eqlearn.training.tensorboard": ("TensorBoardWriter",),
@@ -29,10 +29,14 @@ _HOMES = {
     "eqlearn.estimator": ("EQLRegressor",),
     "eqlearn.search.search": ("Found", "Progress", "discover"),
     "eqlearn.search.settings": ("SCIENCE", "Settings"),
-    "eqlearn.search.candidate": ("Candidate",),
+    "eqlearn.search.problem": ("Problem",),
+    "eqlearn.search.strategies": ("Strategy", "register_strategy"),
+    "eqlearn.search.ansatz.layout": ("Ansatz", "Sum", "Unit"),
+    "eqlearn.search.candidate": ("Candidate", "register_rule"),
     "eqlearn.search.networks.refine": ("Polished", "eliminate", "polish"),
     "eqlearn.search.refit": ("Refitted", "refit"),
     "eqlearn.symbolic.parametric": ("Constant",),
+    "eqlearn.symbolic.languages": ("Export", "register_export"),
     "eqlearn.symbolic.equation": ("Equation",),
     "eqlearn.verify.judge": ("Verdict", "judge"),
     # Series to equations of motion
@@ -45,14 +49,12 @@ _HOMES = {
     "eqlearn.latent.find": ("DynamicsSettings", "FoundDynamics", "encoder_scales", "train_dynamics"),
     "eqlearn.latent.gauge": ("Gauge", "fit_gauge", "rewritten", "without_small"),
     # Images to equations
-    "eqlearn.latent.images": ("Augmentation", "ImageEncoder", "encode", "take_statistics_"),
-    "eqlearn.latent.arithmetic": ("ImageArithmetic", "Operation", "PairLoss", "random_pairs"),
-    "eqlearn.latent.heads": ("Head", "eliminated_heads", "free_constant_", "hold_straight_", "simplest_head"),
+    "eqlearn.latent.images": ("ImageEncoder", "encode", "take_statistics_"),
+    "eqlearn.latent.arithmetic": ("ImageArithmetic",),
     # Files and data
     "eqlearn.io.storage": ("load", "save"),
     "eqlearn.io.checksummed": ("atomic_write", "read_checksummed", "write_tensors"),
     "eqlearn.io.datasets": ("DATASETS", "DataSet", "load_dataset"),
-    "eqlearn.io.digits": ("Digits", "LabelledImages", "load_digits"),
     "eqlearn.report.record": ("environment",),
     "eqlearn.runs.checkpoint": ("followed",),
     # Errors
@@ -95,15 +97,9 @@ if TYPE_CHECKING:
     from eqlearn.io.datasets import DATASETS as DATASETS
     from eqlearn.io.datasets import DataSet as DataSet
     from eqlearn.io.datasets import load_dataset as load_dataset
-    from eqlearn.io.digits import Digits as Digits
-    from eqlearn.io.digits import LabelledImages as LabelledImages
-    from eqlearn.io.digits import load_digits as load_digits
     from eqlearn.io.storage import load as load
     from eqlearn.io.storage import save as save
     from eqlearn.latent.arithmetic import ImageArithmetic as ImageArithmetic
-    from eqlearn.latent.arithmetic import Operation as Operation
-    from eqlearn.latent.arithmetic import PairLoss as PairLoss
-    from eqlearn.latent.arithmetic import random_pairs as random_pairs
     from eqlearn.latent.cells import CellShape as CellShape
     from eqlearn.latent.cells import EQLCell as EQLCell
     from eqlearn.latent.cells import rollout as rollout
@@ -115,12 +111,6 @@ if TYPE_CHECKING:
     from eqlearn.latent.gauge import fit_gauge as fit_gauge
     from eqlearn.latent.gauge import rewritten as rewritten
     from eqlearn.latent.gauge import without_small as without_small
-    from eqlearn.latent.heads import Head as Head
-    from eqlearn.latent.heads import eliminated_heads as eliminated_heads
-    from eqlearn.latent.heads import free_constant_ as free_constant_
-    from eqlearn.latent.heads import hold_straight_ as hold_straight_
-    from eqlearn.latent.heads import simplest_head as simplest_head
-    from eqlearn.latent.images import Augmentation as Augmentation
     from eqlearn.latent.images import ImageEncoder as ImageEncoder
     from eqlearn.latent.images import encode as encode
     from eqlearn.latent.images import take_statistics_ as take_statistics_
@@ -147,10 +137,15 @@ if TYPE_CHECKING:
     from eqlearn.nn.sparse import weights_left as weights_left
     from eqlearn.report.record import environment as environment
     from eqlearn.runs.checkpoint import followed as followed
+    from eqlearn.search.ansatz.layout import Ansatz as Ansatz
+    from eqlearn.search.ansatz.layout import Sum as Sum
+    from eqlearn.search.ansatz.layout import Unit as Unit
     from eqlearn.search.candidate import Candidate as Candidate
+    from eqlearn.search.candidate import register_rule as register_rule
     from eqlearn.search.networks.refine import Polished as Polished
     from eqlearn.search.networks.refine import eliminate as eliminate
     from eqlearn.search.networks.refine import polish as polish
+    from eqlearn.search.problem import Problem as Problem
     from eqlearn.search.refit import Refitted as Refitted
     from eqlearn.search.refit import refit as refit
     from eqlearn.search.search import Found as Found
@@ -158,7 +153,11 @@ if TYPE_CHECKING:
     from eqlearn.search.search import discover as discover
     from eqlearn.search.settings import SCIENCE as SCIENCE
     from eqlearn.search.settings import Settings as Settings
+    from eqlearn.search.strategies import Strategy as Strategy
+    from eqlearn.search.strategies import register_strategy as register_strategy
     from eqlearn.symbolic.equation import Equation as Equation
+    from eqlearn.symbolic.languages import Export as Export
+    from eqlearn.symbolic.languages import register_export as register_export
     from eqlearn.symbolic.parametric import Constant as Constant
     from eqlearn.training.loop import Record as Record
     from eqlearn.training.loop import Training as Training
@@ -173,6 +172,7 @@ if TYPE_CHECKING:
     from eqlearn.training.schedule import Schedule as Schedule
     from eqlearn.training.state import TrainingState as TrainingState
     from eqlearn.training.state import seeded as seeded
+    from eqlearn.training.state import step_generator as step_generator
     from eqlearn.training.tensorboard import TensorBoardWriter as TensorBoardWriter
     from eqlearn.validation.trajectories import Trajectories as Trajectories
     from eqlearn.verify.judge import Verdict as Verdict

@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument, InvalidExpression
-from eqlearn.latent.arithmetic import ImageArithmetic, Operation, PairLoss, random_pairs
+from eqlearn.latent.arithmetic import ImageArithmetic
 from eqlearn.latent.images import ImageEncoder
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.penalties import sparsity
 from eqlearn.nn.sparse import prune_
 from eqlearn.paper.baselines import relu_network
+from eqlearn.paper.mnist.pairs import Operation, PairLoss, random_pairs
 from eqlearn.symbolic.equation import Equation
 from eqlearn.training.schedule import Phase
 from eqlearn.training.state import seeded

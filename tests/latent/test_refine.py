@@ -10,7 +10,7 @@ from eqlearn.latent.finish import finish, simulated
 from eqlearn.latent.gauge import Gauge, fit_gauge
 from eqlearn.latent.law import Law
 from eqlearn.latent.refine import Propagation, eliminate_terms, refine
-from eqlearn.paper.dynamics_data import KINEMATICS, OSCILLATOR
+from eqlearn.paper.dynamics.data import KINEMATICS, OSCILLATOR
 from eqlearn.symbolic.expressions import real_symbol
 
 u, v, z = (real_symbol(name) for name in "uvz")

@@ -12,7 +12,7 @@ from eqlearn.latent.find import DynamicsSettings, train_dynamics
 from eqlearn.latent.gauge import fit_gauge
 from eqlearn.latent.series import EncoderShape, SeriesEncoder
 from eqlearn.latent.system import DynamicsSystem, Pairs, PropagationLoss
-from eqlearn.paper.dynamics_data import KINEMATICS
+from eqlearn.paper.dynamics.data import KINEMATICS
 from eqlearn.training.loop import train
 from eqlearn.training.schedule import Phase
 

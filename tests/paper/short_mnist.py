@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eqlearn.io.digits import load_digits
 from eqlearn.paper import mnist, mnist_recipes
+from eqlearn.paper.mnist.digits import load_digits
 
 STEPS = {"learn": 120, "sparsify": 60, "refine": 20, "finish": 20}
 CONDITION = mnist_recipes.Condition(recipe="short", dataset="digits")

@@ -7,9 +7,9 @@ from scipy.integrate import solve_ivp
 
 from eqlearn import CellShape, DynamicsSystem, EQLCell, Record
 from eqlearn.errors import UnknownName
-from eqlearn.paper.dynamics_data import KINEMATICS, OSCILLATOR, RELEASED_OSCILLATOR
-from eqlearn.paper.dynamics_presets import DYNAMICS_PRESETS, find_preset, quick
-from eqlearn.paper.dynamics_trials import compared, euler, present_equations
+from eqlearn.paper.dynamics.data import KINEMATICS, OSCILLATOR, RELEASED_OSCILLATOR
+from eqlearn.paper.dynamics.presets import DYNAMICS_PRESETS, find_preset, quick
+from eqlearn.paper.dynamics.trials import compared, euler, present_equations
 from eqlearn.symbolic.equation import Equation
 
 

@@ -12,12 +12,11 @@ import torch
 from short_mnist import CONDITION, add_short
 
 from eqlearn.errors import InvalidArgument, InvalidExpression, InvalidFile, UnknownName
-from eqlearn.io.digits import load_digits
-from eqlearn.latent.arithmetic import ImageArithmetic, Operation
+from eqlearn.latent.arithmetic import ImageArithmetic
 from eqlearn.latent.gauge import Gauge
 from eqlearn.nn.eql import EQL
-from eqlearn.paper.mnist import build, forget, load_system, save_system, trained
-from eqlearn.paper.mnist_measures import (
+from eqlearn.paper.mnist.digits import load_digits
+from eqlearn.paper.mnist.measures import (
     LABELS,
     LATENTS,
     asymmetry,
@@ -27,7 +26,9 @@ from eqlearn.paper.mnist_measures import (
     measures,
     monomials,
 )
-from eqlearn.paper.mnist_recipes import RECIPES, Condition
+from eqlearn.paper.mnist.pairs import Operation
+from eqlearn.paper.mnist.recipes import RECIPES, Condition
+from eqlearn.paper.mnist.trials import build, forget, load_system, save_system, trained
 from eqlearn.symbolic.equation import Equation
 
 

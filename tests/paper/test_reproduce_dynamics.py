@@ -11,8 +11,8 @@ import torch
 from typer.testing import CliRunner
 
 from eqlearn.paper.commands import app
-from eqlearn.paper.dynamics_presets import find_preset
-from eqlearn.paper.dynamics_trials import equation_trial
+from eqlearn.paper.dynamics.presets import find_preset
+from eqlearn.paper.dynamics.trials import equation_trial
 
 QUICK = ["kinematics", "--quick", "--no-twins", "--out"]
 PATIENCE = 300.0

@@ -151,7 +151,7 @@ def test_a_time_budget_is_kept():
 SHORT_BUDGET = """
 import sys, time
 import numpy as np
-from eqlearn import (discover)
+from eqlearn import discover
 
 rows, columns = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)

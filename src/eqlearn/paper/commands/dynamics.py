@@ -53,8 +53,8 @@ def oscillator(
 
 
 def _reproduce(name: str, preset: str, penalty: str, seeds: int, twins: bool, short: bool, out: Path) -> None:
-    from eqlearn.paper.dynamics_presets import find_preset, quick
-    from eqlearn.paper.dynamics_trials import equation_trial, euler, exact_series, twin_trial
+    from eqlearn.paper.dynamics.presets import find_preset, quick
+    from eqlearn.paper.dynamics.trials import equation_trial, euler, exact_series, twin_trial
     from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.pages.dynamics import draw_dynamics, dynamics_table
 
@@ -102,7 +102,7 @@ class _Kept:
 
 
 def _say_record(states: Sequence[str], record: Record) -> None:
-    from eqlearn.paper.dynamics_trials import present_equations
+    from eqlearn.paper.dynamics.trials import present_equations
 
     loss = ", ".join(f"{v:.2e}" for v in record.loss.flatten().tolist())
     typer.echo(f"{record.seconds:7.1f} s  {record.phase}, step {record.step}: loss {loss}")

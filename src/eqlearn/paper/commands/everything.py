@@ -46,7 +46,7 @@ def _look(out: Path) -> None:
 
 
 def _whole(out: Path, data_dir: Path | None) -> None:
-    from eqlearn import load_digits
+    from eqlearn.paper.mnist.digits import load_digits
 
     load_digits("mnist", data_dir)  # if there is no MNIST, better to know before hours of work
     for preset in Search:

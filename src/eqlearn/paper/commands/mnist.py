@@ -23,9 +23,10 @@ from eqlearn.paper.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from eqlearn import Digits, Record
+    from eqlearn import Record
     from eqlearn.paper.ledger import Ledger
-    from eqlearn.paper.mnist_recipes import Condition
+    from eqlearn.paper.mnist.digits import Digits
+    from eqlearn.paper.mnist.recipes import Condition
 
 
 class DigitSet(StrEnum):
@@ -63,10 +64,10 @@ def mnist(
     out: ResultsOption = Path("runs/mnist"),
 ) -> None:
     """Arithmetic with images of digits. One encoder, one equation; the only label is the result."""
-    from eqlearn import load_digits
     from eqlearn.paper.ledger import Ledger
-    from eqlearn.paper.mnist import forget
-    from eqlearn.paper.mnist_recipes import Condition
+    from eqlearn.paper.mnist.digits import load_digits
+    from eqlearn.paper.mnist.recipes import Condition
+    from eqlearn.paper.mnist.trials import forget
 
     recipe, images = f"{preset.value}-{penalty.value}", "digits" if quick else dataset.value
     condition = Condition(
@@ -85,9 +86,10 @@ def mnist(
 
 
 def _trial(condition: Condition, digits: Digits, seed: int, folder: Path) -> dict[str, Any]:
-    from eqlearn import EqlearnError, settle_, simplest_head
-    from eqlearn.paper.mnist import forget, save_system, trained
-    from eqlearn.paper.mnist_measures import BOUND, measures
+    from eqlearn import EqlearnError, settle_
+    from eqlearn.paper.mnist.heads import simplest_head
+    from eqlearn.paper.mnist.measures import BOUND, measures
+    from eqlearn.paper.mnist.trials import forget, save_system, trained
     from eqlearn.paper.pages.mnist_figures import draw_trial
 
     recipe = condition.full_recipe()
@@ -185,7 +187,7 @@ def _shown(title: str, steps: int) -> Iterator[Callable[[Record], None]]:
 def _glance(record: Record) -> str:
     """The loss, and the equation where it is short enough to be read."""
     from eqlearn import Equation, NotFinite
-    from eqlearn.paper.mnist_measures import LATENTS
+    from eqlearn.paper.mnist.measures import LATENTS
 
     loss = f"loss {float(record.loss.min()):.3f}"
     if record.weights_left.dim() == 0 and 0 < int(record.weights_left) <= 12:

@@ -9,7 +9,7 @@ from statistics import median
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from eqlearn.paper.dynamics_data import System
+from eqlearn.paper.dynamics.data import System
 from eqlearn.paper.style import OTHER, OURS, PLAIN, TRUE, counted, table
 
 if TYPE_CHECKING:

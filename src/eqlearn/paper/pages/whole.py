@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eqlearn.paper.benchmark import TARGETS
-from eqlearn.paper.dynamics_presets import find_preset
+from eqlearn.paper.dynamics.presets import find_preset
 from eqlearn.paper.ledger import read_ledger
 from eqlearn.paper.pages.dynamics import dynamics_table
 from eqlearn.paper.pages.headlines import PENALTIES, Ledgers, headlines

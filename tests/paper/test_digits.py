@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidFile, UnknownName
-from eqlearn.io.digits import SHA256, load_digits, mnist_contents, packed, read_idx, unpacked
+from eqlearn.paper.mnist.digits import SHA256, load_digits, mnist_contents, packed, read_idx, unpacked
 
 PIXELS = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
 GOOD = bytes([0, 0, 8, 3]) + np.array([2, 3, 4], dtype=">u4").tobytes() + PIXELS.tobytes()

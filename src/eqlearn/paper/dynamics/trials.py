@@ -37,8 +37,8 @@ from eqlearn import (
     without_small,
 )
 from eqlearn.paper.baselines import ReLUCell
-from eqlearn.paper.dynamics_data import System
-from eqlearn.paper.dynamics_presets import TWINS, DynamicsPreset
+from eqlearn.paper.dynamics.data import System
+from eqlearn.paper.dynamics.presets import TWINS, DynamicsPreset
 
 # Whether a term is there is decided where the fitted line says that the parameter is zero, far from the
 # line's middle. With 200 series its standard error there would be half of what `FAINT` lets pass.

@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.latent.images import Augmentation
+from eqlearn.paper.mnist.pairs import Augmentation
 
 
 def dots(count=50, side=9):

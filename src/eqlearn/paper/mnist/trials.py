@@ -13,38 +13,32 @@ from torch import Tensor, nn
 
 from eqlearn import (
     EQL,
-    Digits,
-    Head,
     ImageArithmetic,
     ImageEncoder,
     InvalidFile,
-    LabelledImages,
-    PairLoss,
     Record,
     Schedule,
     SmoothHalf,
     Training,
     TrainingState,
     eliminate,
-    eliminated_heads,
     encode,
     followed,
-    free_constant_,
-    hold_straight_,
     load,
     polish,
-    random_pairs,
     read_checksummed,
     save,
     seeded,
     settle_,
-    simplest_head,
     take_statistics_,
     train,
     write_tensors,
 )
 from eqlearn.paper.baselines import relu_network
-from eqlearn.paper.mnist_recipes import Condition
+from eqlearn.paper.mnist.digits import Digits, LabelledImages
+from eqlearn.paper.mnist.heads import Head, eliminated_heads, free_constant_, hold_straight_, simplest_head
+from eqlearn.paper.mnist.pairs import PairLoss, random_pairs
+from eqlearn.paper.mnist.recipes import Condition
 
 POLISHED = 50_000  # pairs that fit the constants of an equation whose form is decided
 STAGES = ("learn", "refine", "finish")

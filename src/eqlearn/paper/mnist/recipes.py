@@ -11,11 +11,9 @@ import torch
 from eqlearn import (
     INITS,
     L0,
-    Augmentation,
     GatedL0,
     Init,
     InvalidArgument,
-    Operation,
     Penalty,
     Phase,
     RMSPropTF1,
@@ -24,6 +22,7 @@ from eqlearn import (
     UnknownName,
 )
 from eqlearn.paper.benchmark import PAPER, RELEASED
+from eqlearn.paper.mnist.pairs import Augmentation, Operation
 
 # The paper's functions, each with a slope near one at zero: sin(g) in place of sin(2πg), the logistic
 # function in place of sigmoid(20g). What they can express is the same, but a penalty on weights no longer

@@ -5,7 +5,8 @@ import sympy as sp
 import torch
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.latent.heads import (
+from eqlearn.nn.eql import EQL
+from eqlearn.paper.mnist.heads import (
     Head,
     eliminated_heads,
     free_constant_,
@@ -13,7 +14,6 @@ from eqlearn.latent.heads import (
     served_error,
     simplest_head,
 )
-from eqlearn.nn.eql import EQL
 from eqlearn.symbolic.equation import Equation
 from eqlearn.training.schedule import Phase
 

@@ -17,16 +17,20 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from eqlearn.errors import InvalidArgument
-from eqlearn.nn.eql import EQL
-from eqlearn.nn.penalties import Penalty
-from eqlearn.nn.primitives import Primitive
-from eqlearn.nn.sparse import settle_, weights_left
-from eqlearn.search.networks.refine import eliminate, polish
-from eqlearn.symbolic.equation import Equation
-from eqlearn.training.loop import Record, train
-from eqlearn.training.optimisers import OptimiserFactory
-from eqlearn.training.schedule import Phase
+from eqlearn import (
+    EQL,
+    Equation,
+    InvalidArgument,
+    Penalty,
+    Phase,
+    Primitive,
+    Record,
+    eliminate,
+    polish,
+    settle_,
+    train,
+    weights_left,
+)
 
 STRAIGHT = "one id"  # the kinds of units of the head that is held straight
 # Beside what training leaves of them, the first head is also tried with these kinds of units only.
@@ -91,7 +95,7 @@ def eliminated_heads(
     schedule: Sequence[Phase],
     *,
     penalty: str | Penalty = "half",
-    optimiser: OptimiserFactory = torch.optim.Adam,
+    optimiser: Callable[..., torch.optim.Optimizer] = torch.optim.Adam,
     on_record: Callable[[Record], object] | None = None,
 ) -> list[Head]:
     """Makes every member of `heads` sparse on latents that are held, eliminates and refits each.

@@ -22,9 +22,7 @@ import torch
 from jaxtyping import Bool, Int64, UInt8
 from torch import Tensor
 
-from eqlearn.errors import InvalidFile
-from eqlearn.io.checksummed import atomic_write
-from eqlearn.validation.options import checked_choice
+from eqlearn import InvalidFile, UnknownName, atomic_write
 
 LARGEST = 2**26  # bytes; the largest file of MNIST has 47 million
 _UNSIGNED_BYTES = 0x08
@@ -275,7 +273,9 @@ DATASETS = {"mnist": load_mnist, "digits": load_embedded}
 
 def load_digits(name: str = "mnist", folder: str | os.PathLike[str] | None = None) -> Digits:
     """The set of that name: "mnist", or "digits", which needs no download."""
-    return DATASETS[checked_choice("set of digits", name, DATASETS)](folder)
+    if name not in DATASETS:
+        raise UnknownName(f"no set of digits named {name!r}; the known ones are {', '.join(DATASETS)}")
+    return DATASETS[name](folder)
 
 
 def _labelled(images: np.ndarray, labels: np.ndarray) -> LabelledImages:

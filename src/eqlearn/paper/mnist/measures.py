@@ -12,20 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
 
-from eqlearn import (
-    EQL,
-    Digits,
-    Equation,
-    Gauge,
-    ImageArithmetic,
-    LabelledImages,
-    Operation,
-    encode,
-    fit_gauge,
-    random_pairs,
-    rewritten,
-    without_small,
-)
+from eqlearn import EQL, Equation, Gauge, ImageArithmetic, encode, fit_gauge, rewritten, without_small
+from eqlearn.paper.mnist.digits import Digits, LabelledImages
+from eqlearn.paper.mnist.pairs import Operation, random_pairs
 
 LATENTS, LABELS = ("z_1", "z_2"), ("psi_1", "psi_2")
 PAIRS = 20_000

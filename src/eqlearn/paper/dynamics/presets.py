@@ -27,7 +27,7 @@ from eqlearn import (
     UnknownName,
 )
 from eqlearn.paper.benchmark import PAPER, RELEASED
-from eqlearn.paper.dynamics_data import KINEMATICS, OSCILLATOR, RELEASED_OSCILLATOR, System
+from eqlearn.paper.dynamics.data import KINEMATICS, OSCILLATOR, RELEASED_OSCILLATOR, System
 
 PAPER_OSCILLATOR = "one*2 id*2 square sin exp mul10*2"
 

@@ -1,0 +1,1 @@
+"""MNIST arithmetic: images, pairs of them, the heads behind the encoder, the recipes, one trial of each."""
