@@ -43,8 +43,10 @@ def wanted(only: str | None, names: list[str]) -> list[str]:
     asked = [part.strip() for part in only.split(";")]
     for name in asked:
         if name not in names:
-            near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"the known ones are {', '.join(names)}"
+            folded = {known.casefold(): known for known in reversed(names)}
+            near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+            known = ", ".join([*names[:30], *["..."] * (len(names) > 30)])
+            hint = f"did you mean {folded[near[0]]!r}?" if near else f"the known ones are {known}"
             raise UnknownName(f"`--only` names {name!r}, which is not here; {hint}")
     return asked
 
