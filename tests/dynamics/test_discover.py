@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from eqlearn.dynamics.discover import discover_dynamics, tables, target_names
+from eqlearn.dynamics.discover import discover_dynamics
+from eqlearn.dynamics.forms import FORMS
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.trajectories import Trajectories
@@ -117,13 +118,13 @@ def test_progress_is_told_of_all_states_together(watched):
 
 
 def test_the_table_of_a_map_is_each_state_and_the_next():
-    X, y = tables(Trajectories.of([np.arange(4.0)[:, None], np.arange(7.0, 9.0)[:, None]]), "map")
+    X, y = FORMS["map"].table(Trajectories.of([np.arange(4.0)[:, None], np.arange(7.0, 9.0)[:, None]]))
 
     np.testing.assert_array_equal(np.hstack([X, y]), [[0, 1], [1, 2], [2, 3], [7, 8]])
 
 
 def test_names_of_targets_say_the_form():
-    assert target_names(["u"], "ode") + target_names(["u"], "map") == ("du/dt", "u'")
+    assert [FORMS[form].label("u") for form in ("ode", "map")] == ["du/dt", "u'"]
 
 
 def test_an_unknown_form_is_refused():

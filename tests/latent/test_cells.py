@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 import torch
 
-from eqlearn.dynamics.integrate import STEPPERS
+from eqlearn.dynamics.forms import STEPPERS
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.latent.cells import CellShape, EQLCell, rollout
 from eqlearn.paper.baselines import ReLUCell

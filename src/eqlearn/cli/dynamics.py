@@ -76,7 +76,7 @@ def dynamics(
 
     Example: eqlearn dynamics lorenz.csv --states x,y,z --time t --id run --seconds 120
     """
-    from eqlearn.dynamics.discover import target_names
+    from eqlearn.dynamics.forms import find_form
     from eqlearn.io.trajectories import read_series
     from eqlearn.runs.dynamics import parameters_text, search_dynamics
     from eqlearn.runs.session import Plan
@@ -90,7 +90,7 @@ def dynamics(
         restarts=restarts, jobs=jobs,
     )  # fmt: skip
     folder = run_folder(out, table.stem)
-    targets = ", ".join(target_names(table.trajectories.names, form.value))
+    targets = ", ".join(map(find_form(form.value).label, table.trajectories.names))
     with displayed(seconds, targets, quiet or json) as progress:
         record = search_dynamics(
             folder, table, plan, form=form.value, latents=latents, resume=resume, progress=progress

@@ -1,4 +1,4 @@
-"""Smooth states and rates of change from noisy series, by local polynomials as wide as the noise asks."""
+"""Smooth states and rates of change from noisy series, by Savitzky-Golay filters as the noise asks."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Degrees of the polynomials tried; each is judged by the one two degrees above it.
-DEGREES = (2, 4, 6, 8)
-FEWEST_TIMES = 7
-# Wider windows than this change little and cost much.
-WIDEST = 250
+from eqlearn.dynamics.settings import MOTION
 
 
 @dataclass(frozen=True)
-class Window:
-    """A polynomial of some `degree` fitted to the `2 * half + 1` values around each time."""
+class SavitzkyGolay:
+    """The filter of Savitzky and Golay (1964): a polynomial of some `degree`, fitted to the `2 * half + 1`
+    values around each time."""
 
     half: int
     degree: int
@@ -59,7 +56,7 @@ def smooth(series: Sequence[np.ndarray], dt: float) -> tuple[list[np.ndarray], l
     return states, rates
 
 
-def choose_window(series: Sequence[np.ndarray]) -> Window:
+def choose_window(series: Sequence[np.ndarray]) -> SavitzkyGolay:
     """The window whose slopes of these series `(time,)` have the least expected error.
 
     The noise is what the best window leaves over when it predicts each value from the others. A window's
@@ -83,14 +80,14 @@ def noise_level(series: Sequence[np.ndarray]) -> np.ndarray:
     return np.sqrt(left)
 
 
-def _windows(times: int) -> list[Window]:
-    largest = min((times - 1) // 2, WIDEST)
+def _windows(times: int) -> list[SavitzkyGolay]:
+    largest = min((times - 1) // 2, MOTION.max_half_window)
     halves = sorted({round(h) for h in np.geomspace(2, largest, 24)})
     # As many values as a polynomial two degrees higher has coefficients.
-    return [Window(h, d) for d in DEGREES for h in halves if 2 * h + 1 >= d + 3]
+    return [SavitzkyGolay(h, d) for d in MOTION.window_degrees for h in halves if 2 * h + 1 >= d + 3]
 
 
-def _left_out(series: Sequence[np.ndarray], window: Window) -> float:
+def _left_out(series: Sequence[np.ndarray], window: SavitzkyGolay) -> float:
     """The mean square by which values differ from what their neighbours say."""
     weights = window.weights(0)[window.half]
     own = weights[window.half]
@@ -101,9 +98,9 @@ def _left_out(series: Sequence[np.ndarray], window: Window) -> float:
     return float(total / count / (1 - own))
 
 
-def _slope_error(series: Sequence[np.ndarray], window: Window, noise: float) -> float:
+def _slope_error(series: Sequence[np.ndarray], window: SavitzkyGolay, noise: float) -> float:
     weights = window.weights(1)[window.half]
-    higher = Window(window.half, window.degree + 2).weights(1)[window.half]
+    higher = SavitzkyGolay(window.half, window.degree + 2).weights(1)[window.half]
     gaps = np.concatenate([np.convolve(one, (weights - higher)[::-1], mode="valid") for one in series])
     bias = float((gaps**2).mean()) - noise * float(((weights - higher) ** 2).sum())
     return max(bias, 0.0) + noise * float((weights**2).sum())

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn.dynamics.derivatives import FEWEST_TIMES, noise_level, smooth
+from eqlearn.dynamics.derivatives import noise_level
+from eqlearn.dynamics.forms import Form, find_form, simulate
 from eqlearn.dynamics.selection import (
     Model,
     best_together,
@@ -19,43 +20,19 @@ from eqlearn.dynamics.selection import (
     snapped,
     without_spare_terms,
 )
+from eqlearn.dynamics.settings import MOTION, SEARCHES, MotionSettings
 from eqlearn.dynamics.shooting import Segments
-from eqlearn.dynamics.simulate import simulate
 from eqlearn.errors import InvalidArgument, counted
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
 from eqlearn.numerics.criteria import EXACT_MOTION
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress, discover
-from eqlearn.search.settings import SCIENCE, STRATEGY_ORDER, Settings
+from eqlearn.search.settings import SCIENCE
 from eqlearn.search.step import Journal
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.options import check_budget
 from eqlearn.validation.trajectories import Trajectories, read_trajectories
-
-# Steps of the simulations that choose among equations, and of those that see through noise.
-SHORT, LONG = 10, 40
-# Pieces of motion for choosing, and for the last fit.
-FEW, MANY = 40, 120
-# Rows of a table of rates, at most: neighbouring rates come from the same values and tell the same.
-ROWS = 300
-# Longer formulas that fit to the noise may still hide a shorter law.
-SHORT_LAW = 16
-# What is linear in products of states is found at once; rates are never exact, so no exact law is sought
-# before it.
-SEARCHES = {
-    "products": Settings(strategies=("elimination",)),
-    "one": Settings(strategies=()),
-    "all": Settings(strategies=("elimination", *STRATEGY_ORDER[1:-1])),
-}
-# The share of the time at which a search of each kind ends; the rest is for choosing and refitting.
-UNTIL = {"one": 0.45, "all": 0.75}
-# A state whose simulation misses by more than this multiple of the noise is not explained yet.
-ABOVE_NOISE = 1.15
-# Above this error, in units of the spread, there is noise, and constants gain from long pieces of motion.
-NOISY = 1e-4
-# Longer equations, in nodes, are not simulated: they follow the rates' errors, not the motion.
-LONGEST = 60
 
 
 @dataclass(frozen=True)
@@ -100,11 +77,6 @@ class FoundMotion:
         return "\n".join(f"{t} = {e}" for t, e in zip(self.targets, self.equations, strict=True))
 
 
-def target_names(names: Sequence[str], form: str) -> tuple[str, ...]:
-    """What the equations are of: `dx/dt`, or `x'`, the state one step later."""
-    return tuple(f"d{name}/dt" if form == "ode" else f"{name}'" for name in names)
-
-
 def discover_dynamics(
     series: Any,
     form: str = "ode",
@@ -120,6 +92,7 @@ def discover_dynamics(
     n_jobs: int | None = None,
     progress: Callable[[Progress], None] | None = None,
     journal: Callable[[str], Journal] | None = None,
+    settings: MotionSettings = MOTION,
 ) -> FoundMotion:
     """Finds the equations of motion of `series`: an ODE `dy/dt = f(y)`, or a map `y' = f(y)`.
 
@@ -134,10 +107,11 @@ def discover_dynamics(
     equations are then chosen, rid of spare terms, refitted and snapped by simulating the motion itself.
     """
     check_budget(seconds, restarts)
-    trajectories = read_trajectories(series, form, dt, names, FEWEST_TIMES)
+    kind = find_form(form)
+    trajectories = read_trajectories(series, dt, names, kind.continuous, kind.min_times)
     began = time.time()
     end = math.inf if seconds is None else began + seconds
-    task = _Task(trajectories, form, began, progress, journal, {
+    task = _Task(trajectories, kind, settings, began, progress, journal, {
         "primitives": primitives, "penalty": penalty, "seed": seed, "n_jobs": n_jobs,
         "variables": trajectories.names,
     })  # fmt: skip
@@ -148,7 +122,8 @@ def discover_dynamics(
         todo = task.unexplained(model)
         if not todo or task.interrupted or time.time() > end:
             break
-        task.search(name, todo, layers, end if seconds is None else began + UNTIL[name] * seconds, restarts)
+        share = settings.until_one_layer if name == "one" else settings.until_all_layers
+        task.search(name, todo, layers, end if seconds is None else began + share * seconds, restarts)
         model = task.choose(end, model)
     return task.finish(model, end)
 
@@ -159,19 +134,20 @@ class _Task:
     def __init__(
         self,
         trajectories: Trajectories,
-        form: str,
+        form: Form,
+        settings: MotionSettings,
         began: float,
         progress: Callable[[Progress], None] | None,
         journal: Callable[[str], Journal] | None,
         options: dict[str, Any],
     ) -> None:
-        self.trajectories, self.form, self.began = trajectories, form, began
+        self.trajectories, self.form, self.settings, self.began = trajectories, form, settings, began
         self.progress, self.journal, self.options = progress, journal, options
-        self.X, self.y = tables(trajectories, form)
+        self.X, self.y = form.table(trajectories)
         self.noise = np.zeros(len(trajectories.names))
-        if form == "ode":
+        if form.continuous:
             self.noise = noise_level(trajectories.long) / trajectories.spread
-        self.segments = Segments.of(trajectories, form, SHORT, FEW)
+        self.segments = Segments.of(trajectories, form.name, settings.short_steps, settings.choice_segments)
         self.found: list[dict[str, Found]] = [{} for _ in trajectories.names]
         self.stopped = False
 
@@ -224,7 +200,9 @@ class _Task:
         first = [b.equations[0] for b in best if b is not None] if before is None else before.equations
         stop = Deadline(0.0 if self.interrupted else end)
         try:
-            model = best_together([_front(each) for each in self.found], first, self.segments, stop)
+            model = best_together(
+                [_front(each, self.settings.max_simulated) for each in self.found], first, self.segments, stop
+            )
         except KeyboardInterrupt:
             self.stopped = True
             model = fitted_model(first, self.segments) if before is None else before
@@ -238,17 +216,22 @@ class _Task:
         """The states whose simulation misses more than the noise, or whose equation is long."""
         if not model.fit.finite:
             return list(range(len(self.trajectories.names)))
-        enough = np.maximum(ABOVE_NOISE * self.noise, EXACT_MOTION)
+        enough = np.maximum(self.settings.above_noise * self.noise, EXACT_MOTION)
         return [
             k
             for k, equation in enumerate(model.equations)
-            if model.fit.errors[k] > enough[k] or equation.complexity > SHORT_LAW
+            if model.fit.errors[k] > enough[k] or equation.complexity > self.settings.max_short
         ]
 
     def finish(self, model: Model, end: float) -> FoundMotion:
         """Refits on long pieces where there is noise, snaps, and lists the front."""
-        noisy = model.fit.finite and model.error > NOISY
-        segments = Segments.of(self.trajectories, self.form, LONG if noisy else SHORT, MANY)
+        noisy = model.fit.finite and model.error > self.settings.noisy
+        segments = Segments.of(
+            self.trajectories,
+            self.form.name,
+            self.settings.long_steps if noisy else self.settings.short_steps,
+            self.settings.fit_segments,
+        )
         try:
             final = fitted_model(model.equations, segments)
             if final.fit.finite:
@@ -269,9 +252,9 @@ class _Task:
             inputs=self.trajectories.names,
         )  # fmt: skip
         return FoundMotion(
-            found, target_names(self.trajectories.names, self.form),
+            found, tuple(map(self.form.label, self.trajectories.names)),
             tuple(float(n) for n in model.fit.errors * self.trajectories.spread),
-            model.segments.values.shape[1] - 1, self.trajectories.dt, self.form, (self.X, self.y),
+            model.segments.values.shape[1] - 1, self.trajectories.dt, self.form.name, (self.X, self.y),
         )  # fmt: skip
 
     def _ended(self, best: Candidate, end: float) -> str:
@@ -283,7 +266,7 @@ class _Task:
 
     def _joint_front(self, best: Candidate, model: Model, stop: Callable[[], bool]) -> tuple[Candidate, ...]:
         """The chosen equations, and what each bound on a state's formula would have given."""
-        fronts = [_front(each) for each in self.found]
+        fronts = [_front(each, self.settings.max_simulated) for each in self.found]
         bounds = sorted({e.complexity for front in fronts for e in front})
         seen, candidates = set(), [best]
         for bound in bounds[:8]:
@@ -306,20 +289,7 @@ def _best(searches: dict[str, Found]) -> Candidate | None:
     return min(every, key=lambda c: c.description_length, default=None)
 
 
-def _front(searches: dict[str, Found]) -> list[Equation]:
+def _front(searches: dict[str, Found], longest: int) -> list[Equation]:
     """All equations that a state's searches found, simplest first."""
     front = pareto_front([c for found in searches.values() for c in found.front])
-    return [c.equations[0] for c in front if c.complexity <= LONGEST] or [front[0].equations[0]]
-
-
-def tables(trajectories: Trajectories, form: str) -> tuple[np.ndarray, np.ndarray]:
-    """States and their rates of change, smoothed; or states and what follows them, as they are."""
-    if form == "map":
-        return (
-            np.concatenate([one[:-1] for one in trajectories.series]),
-            np.concatenate([one[1:] for one in trajectories.series]),
-        )
-    states, rates = smooth(trajectories.long, trajectories.dt)
-    X, y = np.concatenate(states), np.concatenate(rates)
-    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), ROWS)).round().astype(int))
-    return X[rows], y[rows]
+    return [c.equations[0] for c in front if c.complexity <= longest] or [front[0].equations[0]]

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from eqlearn.dynamics.derivatives import FEWEST_TIMES
-from eqlearn.dynamics.discover import LONG, SHORT, FoundMotion, discover_dynamics, tables
-from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, shoot
-from eqlearn.dynamics.simulate import enough_substeps
+from eqlearn.dynamics.discover import FoundMotion, discover_dynamics
+from eqlearn.dynamics.forms import find_form
+from eqlearn.dynamics.settings import MOTION, MotionSettings
+from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, enough_substeps, shoot
 from eqlearn.errors import InvalidArgument
 from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE
 from eqlearn.search.candidate import Candidate
@@ -25,14 +25,6 @@ from eqlearn.symbolic.snap import simple_number, snap_constant
 from eqlearn.validation.options import check_budget
 from eqlearn.validation.trajectories import Trajectories, check_latents, latent_names, read_trajectories
 
-# Fewer series can't tell what differs between them from what does not.
-FEWEST_SERIES = 5
-# The share of the time for the series that moves most; the others only need their parameters.
-LEADING = 0.8
-# A constant differs if it varies by more than this number of standard errors, and this share of its size.
-SURE, FAINT = 4.0, 1e-4
-PIECES = 20
-
 
 def discover_hidden(
     series: Any,
@@ -42,6 +34,7 @@ def discover_hidden(
     dt: float | None = None,
     names: Iterable[str] | None = None,
     seconds: float | None = None,
+    settings: MotionSettings = MOTION,
     **options: Any,
 ) -> FoundMotion:
     """Finds equations of motion in which up to `latents` parameters z are different in each series.
@@ -52,8 +45,9 @@ def discover_hidden(
     `FoundMotion.latents` holds every series' parameters, `FoundMotion.latent_errors` their standard errors.
     """
     check_budget(seconds, None)
-    trajectories = read_trajectories(series, form, dt, names, FEWEST_TIMES)
-    check_latents(latents, trajectories, FEWEST_SERIES)
+    kind = find_form(form)
+    trajectories = read_trajectories(series, dt, names, kind.continuous, kind.min_times)
+    check_latents(latents, trajectories, settings.min_series)
     began = time.time()
     size = [
         float(((one - one.mean(axis=0)) / trajectories.spread).std(axis=0).sum())
@@ -62,10 +56,11 @@ def discover_hidden(
     leader = trajectories.series[int(np.argmax(size))]
     first = discover_dynamics(
         [leader], form, dt=trajectories.dt, names=trajectories.names,
-        seconds=None if seconds is None else LEADING * seconds, **options,
+        seconds=None if seconds is None else settings.leading * seconds, settings=settings,
+        **options,
     )  # fmt: skip
-    steps = LONG if first.horizon > SHORT else SHORT
-    law = _Law.of(first.equations, trajectories, form, steps, first.found.best.training_error)
+    steps = settings.long_steps if first.horizon > settings.short_steps else settings.short_steps
+    law = _Law.of(first.equations, trajectories, form, steps, first.found.best.training_error, settings)
     chosen = law.hidden(latents)
     law = law.with_latents(chosen)
     return _found(law, first, trajectories, time.time() - began)
@@ -84,6 +79,7 @@ class _Law:
     form: str
     steps: int
     noise: float
+    settings: MotionSettings
     fits: tuple[ShootingFit, ...] = ()
     varying: tuple[int, ...] = ()
     signs: tuple[int, ...] = ()
@@ -91,10 +87,15 @@ class _Law:
 
     @staticmethod
     def of(
-        equations: Sequence[Equation], trajectories: Trajectories, form: str, steps: int, noise: float
+        equations: Sequence[Equation],
+        trajectories: Trajectories,
+        form: str,
+        steps: int,
+        noise: float,
+        settings: MotionSettings,
     ) -> _Law:
         freed = tuple(Equation(_with_constants(e.expr), e.variables) for e in equations)
-        law = _Law(freed, trajectories, form, steps, noise)
+        law = _Law(freed, trajectories, form, steps, noise, settings)
         return replace(law, fits=_fits(law))
 
     @property
@@ -113,7 +114,12 @@ class _Law:
         common = np.array([self._mean(i) for i in range(self.values.shape[1])])
         sure = np.sqrt((((self.values - common) / self.errors) ** 2).mean(axis=0))
         size = np.abs(self.values).mean(axis=0)
-        places = [int(i) for i in np.argsort(-sure) if sure[i] > SURE and spread[i] > FAINT * size[i]]
+        places = [
+            int(i)
+            for i in np.argsort(-sure)
+            if sure[i] > self.settings.differing_errors
+            and spread[i] > self.settings.differing_share * size[i]
+        ]
         if not places:
             raise InvalidArgument(
                 "no constant of the equations of motion differs between the series; search without `latents`"
@@ -169,7 +175,9 @@ def _fits(
     """Each series' own fit, from where its last one ended; the `fixed` constants have the `common` values."""
     vector_field, trajectories, fits = VectorField(law.equations), law.trajectories, []
     for i in range(len(trajectories.series)):
-        pieces = Segments.of(trajectories.part([i]), law.form, law.steps, PIECES, trajectories.spread)
+        pieces = Segments.of(
+            trajectories.part([i]), law.form, law.steps, law.settings.hidden_segments, trajectories.spread
+        )
         constants = (law.fits[i].values if law.fits else vector_field.start).copy()
         if fixed is not None and common is not None:
             constants[fixed] = common[fixed]
@@ -212,7 +220,7 @@ def _found(law: _Law, first: FoundMotion, trajectories: Trajectories, seconds: f
     )  # fmt: skip
     X, y = [], []
     for i, z in enumerate(parameters):
-        states, targets = tables(trajectories.part([i]), law.form)
+        states, targets = find_form(law.form).table(trajectories.part([i]))
         X.append(np.concatenate([states, np.tile(z, (len(states), 1))], axis=1))
         y.append(targets)
     found = replace(

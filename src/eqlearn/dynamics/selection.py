@@ -10,8 +10,8 @@ from functools import cached_property
 import numpy as np
 import sympy as sp
 
-from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, shoot
-from eqlearn.dynamics.simulate import enough_substeps
+from eqlearn.dynamics.settings import MOTION
+from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, enough_substeps, shoot
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE, description_length
 from eqlearn.numerics.stepwise import eliminate
@@ -19,9 +19,6 @@ from eqlearn.search.candidate import Candidate, formula_costs
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.snap import snap_in_turn
-
-# Sweeps over all states in which each tries its alternatives.
-SWEEPS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +110,7 @@ def best_together(
     From `stop` on no more alternatives are tried, and no more terms left out.
     """
     model = fitted_model(first, segments)
-    for _ in range(SWEEPS):
+    for _ in range(MOTION.sweeps):
         before = model
         for k, front in enumerate(fronts):
             for equation in front:

@@ -10,9 +10,11 @@ import numpy as np
 import sympy as sp
 import torch
 
-from eqlearn.dynamics.integrate import advance
+from eqlearn.dynamics.forms import find_form, simulate
+from eqlearn.dynamics.settings import MOTION
 from eqlearn.functions import NUMPY
 from eqlearn.numerics.covariance import errors_from_slopes
+from eqlearn.numerics.criteria import MOTION_TOLERANCE
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Formula
@@ -143,13 +145,14 @@ def _linearised(law: VectorField, segments: Segments, point: np.ndarray, substep
         after[:, :, 1 + count :] += by[:, :, count:] / scale[:, None]
         return after
 
+    advance = find_form(segments.form).step
     with np.errstate(all="ignore"):
         for step in range(times):
             residual[:, step] = at[:, :, 0] - segments.values[:, step]
             slopes[:, step] = at[:, :, 1:]
             if not np.isfinite(at[:, :, 0]).all() or step == times - 1:
                 break
-            at = advance(rate, at, segments.dt, segments.form, substeps)
+            at = advance(rate, at, segments.dt, substeps)
     if not np.isfinite(slopes).all():
         residual[:] = np.nan
     matrix = slopes.reshape(pieces, times * count, -1)
@@ -170,3 +173,23 @@ def _fit(
     before, after = residual[:, :-1].ravel(), residual[:, 1:].ravel()
     size = math.sqrt(float(before @ before) * float(after @ after))
     return ShootingFit(c, errors, starts, rms, float(before @ after) / size if size > 0 else 0.0)
+
+
+def enough_substeps(equations: Sequence[Equation], segments: Segments, noise: float) -> int:
+    """How often a step must be divided for a simulation's own error to vanish behind the noise; not at all
+    if it diverges however fine the steps are."""
+    form = find_form(segments.form)
+    if not form.continuous:
+        return 1
+    some = segments.values[:: max(1, len(segments.values) // 8)]
+    start, steps = some[:, 0] * segments.scale, some.shape[1] - 1
+    substeps = 1
+    coarse = simulate(equations, start, steps, segments.dt, form.name, substeps=substeps)
+    while substeps < MOTION.max_substeps:
+        fine = simulate(equations, start, steps, segments.dt, form.name, substeps=2 * substeps)
+        with np.errstate(all="ignore"):
+            gaps = np.abs(fine - coarse) / segments.scale
+        if np.isfinite(gaps).all() and gaps.max(initial=0.0) <= max(MOTION_TOLERANCE, 0.02 * noise):
+            break
+        substeps, coarse = 2 * substeps, fine
+    return substeps if np.isfinite(coarse).all() else 1

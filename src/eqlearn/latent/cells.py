@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.dynamics.integrate import STEPPERS, Form, step_once
+from eqlearn.dynamics.forms import STEPPERS, CellForm, step_once
 from eqlearn.errors import InvalidArgument
 from eqlearn.nn.eql import EQL, Init, member_seeds
 from eqlearn.nn.primitives import PAPER, PrimitivesLike
@@ -29,7 +29,7 @@ class CellShape:
 
     primitives: PrimitivesLike = PAPER
     hidden_layers: int = 2
-    form: Form = "map"
+    form: CellForm = "map"
     stepper: str = "rk4"
     shared: bool = False
     skip: bool = False

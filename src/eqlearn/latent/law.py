@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from eqlearn.dynamics.integrate import Form, step_once
+from eqlearn.dynamics.forms import CellForm, step_once
 from eqlearn.errors import InvalidArgument
 from eqlearn.functions import TORCH
 from eqlearn.latent.cells import EQLCell
@@ -41,7 +41,7 @@ class Law:
     active: Bool[Tensor, "states terms"]
     tapes: tuple[Tape, ...]
     inner: Float[Tensor, " constants"]
-    form: Form = "residual"
+    form: CellForm = "residual"
     stepper: str = "rk4"
     dt: float = 1.0
 
@@ -52,7 +52,7 @@ class Law:
         states: Sequence[str],
         latents: Sequence[str],
         *,
-        form: Form = "residual",
+        form: CellForm = "residual",
         stepper: str = "rk4",
         dt: float = 1.0,
     ) -> Law:

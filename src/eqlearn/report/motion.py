@@ -12,10 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eqlearn.dynamics.simulate import simulate
+from eqlearn.dynamics.forms import FORMS, simulate
 from eqlearn.errors import InvalidFile
 from eqlearn.symbolic.equation import Equation
-from eqlearn.validation.options import FORMS
 from eqlearn.validation.trajectories import Trajectories
 
 FORMAT, VERSION = "eqlearn-motion", 1

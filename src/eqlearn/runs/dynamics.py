@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn.dynamics.discover import LONG, FoundMotion, discover_dynamics
+from eqlearn.dynamics.discover import FoundMotion, discover_dynamics
 from eqlearn.dynamics.hidden import discover_hidden
+from eqlearn.dynamics.settings import MOTION
 from eqlearn.dynamics.shooting import Segments, VectorField, shoot
 from eqlearn.io.trajectories import SeriesTable
 from eqlearn.report.motion import SERIES, TIMES, Motion
@@ -130,7 +131,7 @@ def _motion(found: FoundMotion, trajectories: Trajectories) -> Motion:
     for i, latents in enumerate(hidden[:SERIES]):
         equations = [_at(equation, trajectories.names, latents) for equation in found.equations]
         vector_field, spread = VectorField(equations), trajectories.spread
-        first = Segments.of(trajectories.part([i]), found.form, LONG, 1, spread)
+        first = Segments.of(trajectories.part([i]), found.form, MOTION.long_steps, 1, spread)
         fit = shoot(vector_field, first, fixed=np.ones(len(vector_field.start), dtype=bool), substeps=4)
         starts.append(fit.starts[0] * spread if fit.finite else shown.series[i][0])
     return Motion(shown, np.stack(starts), hidden[:SERIES], found.form)

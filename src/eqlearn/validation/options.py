@@ -12,8 +12,6 @@ import numpy as np
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 from eqlearn.validation.names import did_you_mean
 
-# What equations of motion may say: rates of change, or the state one step later.
-FORMS = ("ode", "map")
 # Fewer choices than this are all listed, beside the guess at which of them was meant.
 FEW = 10
 

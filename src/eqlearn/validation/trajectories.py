@@ -16,7 +16,6 @@ from torch import Tensor
 
 from eqlearn.errors import InvalidArgument, NotFinite, counted, listed
 from eqlearn.validation.names import checked_names
-from eqlearn.validation.options import FORMS, checked_choice
 from eqlearn.validation.table import numbers_of
 
 Array = NDArray[np.float64]
@@ -192,19 +191,18 @@ def _check(arrays: Sequence[Array], dt: float, names: Sequence[str], parameter: 
 
 
 def read_trajectories(
-    series: Any, form: str, dt: float | None, names: Iterable[str] | None, fewest: int
+    series: Any, dt: float | None, names: Iterable[str] | None, continuous: bool, fewest: int
 ) -> Trajectories:
-    """The trajectories whose equations are to be of this form: rates of change need a step of time, and
-    series of at least the `fewest` times."""
-    checked_choice("`form` of dynamics", form, FORMS)
-    if form == "ode" and dt is None and not isinstance(series, Trajectories):
+    """The trajectories of which equations are to be found: rates of change (of what is `continuous`) need a
+    step of time, and series of at least the `fewest` times."""
+    if continuous and dt is None and not isinstance(series, Trajectories):
         raise InvalidArgument(
             "`dt`, the step of time, is not given, and rates of change need it; give it (1.0 if rows are one "
             "unit of time apart), or use `form` 'map'"
         )
     trajectories = Trajectories.of(series, dt, names)
     short = [(i, len(one)) for i, one in enumerate(trajectories.series) if len(one) < fewest]
-    if form == "ode" and short:
+    if continuous and short:
         raise InvalidArgument(
             f"series {short[0][0]} has {short[0][1]} times, too few to tell a rate of change; leave out "
             f"series of fewer than {fewest}, or use `form` 'map'"
