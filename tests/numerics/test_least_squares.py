@@ -257,6 +257,21 @@ def test_linear_parameters_are_solved_exactly_at_every_step(kind):
     torch.testing.assert_close(point[0, [0, 2]], linear_fit(columns, torch.tensor(y)), rtol=1e-6, atol=1e-9)
 
 
+def test_a_linear_parameter_that_is_fixed_stays():
+    y = decay([2.0, 0.7, 0.3])[0] + NOISE
+
+    point, _ = levenberg_marquardt(
+        normal(decay, y),
+        row([1.0, 1.5, 0.1]),
+        Rule(9),
+        linear=torch.tensor([[True, False, True]]),
+        fixed=torch.tensor([[False, False, True]]),
+    )
+
+    assert float(point[0, 2]) == 0.1
+    assert float(point[0, 0]) != 1.0
+
+
 def test_steps_and_stop_end_a_fit():
     linearise, asked = square_root(decay, decay([2.0, 0.7, 0.3])[0])
     start = row([1.8, 0.8, 0.2])

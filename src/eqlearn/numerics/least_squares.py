@@ -5,8 +5,8 @@ two kinds of system: `Normal` holds normal equations, for many members at once; 
 themselves, for one problem to all digits, with an optional nuisance block that is solved away. Both can be
 summed over pieces of the rows.
 
-`scipy.optimize.least_squares` does the same for one small dense problem, but has no batch, no nuisance block,
-no changing penalty and no `stop`, and calls back for slopes of steps that it then refuses.
+`scipy.optimize.least_squares` finds the same optimum of one small dense problem (a test compares them), but
+knows no batch of members, no nuisance block, no exactly solved linear block and no rows in pieces.
 """
 
 from __future__ import annotations
@@ -107,6 +107,7 @@ def levenberg_marquardt(
     # What there is one of for each member is kept in NumPy, where small arrays cost less.
     damping, idle = np.full(len(point), rule.damping), np.zeros(len(point), dtype=int)
     at_rest = _hopeless_or_done(system, rule)
+    bent = None if linear is None else ~linear if fixed is None else ~linear | fixed
     for step in range(rule.steps):
         if stop() or (penalty is None and at_rest.all()):
             break
@@ -116,8 +117,8 @@ def levenberg_marquardt(
         move = system.solve(damped, point, ridge, fixed)
         trial = point + move
         after = linearise(trial)
-        if linear is not None:
-            trial = trial + after.solve(torch.zeros_like(trial), trial, ridge, ~linear)
+        if bent is not None:
+            trial = trial + after.solve(torch.zeros_like(trial), trial, ridge, bent)
             after = linearise(trial)
         old, new = _objective(system, point, ridge), _objective(after, trial, ridge)
         accept = new < old
