@@ -33,7 +33,7 @@ def test_what_will_do_passes():
     options.check_single("graph", None)
     options.check_place("member", -3, 3)
 
-    assert options.checked_choice("`form`", "map", options.FORMS) == "map"
+    assert options.checked_choice("`form`", "map", ("ode", "map")) == "map"
     assert options.checked_range((0, 1), "x") == (0.0, 1.0)
 
 
@@ -61,12 +61,12 @@ def test_what_will_do_passes():
         (lambda: options.checked_range((0, math.inf), "x"), InvalidArgument, "low < high, both finite"),
         (lambda: options.checked_range(3, "x"), InvalidArgument, "or such a pair by name; got 3"),
         (
-            lambda: options.checked_choice("plan", "maps", options.FORMS),
+            lambda: options.checked_choice("plan", "maps", ("ode", "map")),
             UnknownName,
             r"no plan named 'maps'; did you mean 'map'\? The known ones are ode, map$",
         ),
         (
-            lambda: options.checked_choice("plan", ["ode"], options.FORMS),
+            lambda: options.checked_choice("plan", ["ode"], ("ode", "map")),
             UnknownName,
             r"no plan named \['ode'\]",
         ),
