@@ -1,0 +1,57 @@
+"""`eqlearn reproduce ablation`: each strategy of the search off, one at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from eqlearn.paper.commands.options import OnlyOption, ResultsOption, leave_table, wanted
+
+
+def ablation(
+    suites: Annotated[int, typer.Option(help="How many formulas of the literature.", min=0)] = 40,
+    random: Annotated[int, typer.Option(help="How many formulas drawn at random.", min=0)] = 40,
+    noisy: Annotated[int, typer.Option(help="How many of these once more, with noise.", min=0)] = 10,
+    noise: Annotated[float, typer.Option(help="Noise, as a fraction of the target's spread.", min=0)] = 0.05,
+    networks: Annotated[int, typer.Option(help="Networks started after the last strategy.", min=1)] = 48,
+    report: Annotated[
+        bool, typer.Option("--report", help="Random formulas of the report's seeds, not of development's.")
+    ] = False,
+    only: OnlyOption = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Three formulas and few networks: a look.")] = False,
+    out: ResultsOption = Path("runs/ablation"),
+) -> None:
+    """The search with each strategy off. What it finds without it, and what that costs."""
+    from eqlearn.errors import InvalidArgument
+    from eqlearn.paper.ablation import Trial, ablation_table, spaced, trials
+    from eqlearn.paper.random_formulas import DEVELOPMENT, REPORT, random_formula
+    from eqlearn.runs.ledger import Ledger
+
+    if quick:
+        suites, random, noisy, networks = 1, 1, 1, 8
+    seeds = REPORT if report else DEVELOPMENT
+    for option, count in (("--random", random), ("--noisy", noisy)):
+        if count > len(seeds):
+            raise InvalidArgument(f"`{option}` is at most {len(seeds)}, the number of seeds; got {count}")
+    if noisy and not noise:
+        raise InvalidArgument("`--noisy` formulas need `--noise` above 0")
+    drawn = [random_formula(seed) for seed in seeds[: max(random, noisy)]]
+    asked = [Trial(p, networks=networks) for p in (*spaced(suites), *drawn[:random])]
+    asked += [Trial(p, noise=noise, networks=networks) for p in drawn[:noisy]]
+    if not asked:
+        raise InvalidArgument("nothing to run: give `--suites`, `--random` or `--noisy` above 0")
+    names = wanted(only, [t.name for t in asked])
+    settings = {"seeds": "report" if report else "development", "networks": networks}
+    ledger = Ledger(out / f"{settings['seeds']}{'-quick' if quick else ''}.json", settings)
+    for trial in (t for t in asked if t.name in names):
+        known = {r["variant"]: r for r in ledger.trials.values() if r["problem"] == trial.name}
+        for variant, record in trials(trial, known):
+            ledger.add(f"{trial.source}: {trial.name}, {variant}", record)
+            if not record["same"]:
+                typer.echo(
+                    f"{record['tier']:8} {record['cpu_seconds']:7.2f} s  {trial.name}, "
+                    f"{'all' if variant == 'all' else f'no {variant}'}: {record['equation'][:90]}"
+                )
+    leave_table(ledger, ablation_table(ledger.plain))
