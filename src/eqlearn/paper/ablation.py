@@ -48,6 +48,10 @@ class Trial:
     def name(self) -> str:
         return f"{self.problem.name}, noise {self.noise:g}" if self.noise else self.problem.name
 
+    def key(self, variant: str) -> str:
+        """Under which a ledger has a variant of the trial."""
+        return f"{self.source}: {self.name}, {variant}"
+
     def data(self) -> tuple[np.ndarray, np.ndarray]:
         X, y = self.problem.data(self.seed)
         rng = np.random.default_rng([20160, self.seed])
@@ -76,14 +80,16 @@ class Counted:
             raise KeyboardInterrupt  # how a search is ended with what it has
 
 
-def trials(trial: Trial, known: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A record for every variant that is not `known` yet, by its name.
+def trials(
+    trial: Trial, known: Mapping[str, Mapping[str, Any]], variants: Sequence[str] = VARIANTS
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A record for every one of the variants that is not `known` yet, by its name.
 
     A strategy that the whole search did not come to, because an earlier one had found the law, can't change
     it: its variant is the same search, and the record is that of the whole search, marked `same`.
     """
     whole = known.get(ALL)
-    for variant in VARIANTS:
+    for variant in variants:
         if variant in known:
             continue
         if whole is not None and whole["rounds"] <= _place(variant):

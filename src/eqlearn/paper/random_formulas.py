@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -75,8 +76,7 @@ class Drawing:
             )
 
 
-@dataclass(frozen=True)
-class Subtree:
+class Subtree(NamedTuple):
     """A part of a formula, with its values on the sampled rows and the variables in it."""
 
     text: str

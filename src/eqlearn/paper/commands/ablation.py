@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eqlearn.paper.commands.options import OnlyOption, ResultsOption, leave_table, wanted
+
+if TYPE_CHECKING:
+    from eqlearn.paper.ablation import Trial
+    from eqlearn.runs.ledger import Ledger
 
 
 def ablation(
@@ -20,24 +25,25 @@ def ablation(
         bool, typer.Option("--report", help="Random formulas of the report's seeds, not of development's.")
     ] = False,
     only: OnlyOption = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Three formulas and few networks: a look.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Five short formulas: a look.")] = False,
     out: ResultsOption = Path("runs/ablation"),
 ) -> None:
     """The search with each strategy off. What it finds without it, and what that costs."""
     from eqlearn.errors import InvalidArgument
-    from eqlearn.paper.ablation import Trial, ablation_table, spaced, trials
-    from eqlearn.paper.random_formulas import DEVELOPMENT, REPORT, random_formula
+    from eqlearn.paper.ablation import ALL, VARIANTS, Trial, ablation_table, spaced
+    from eqlearn.paper.random_formulas import DEVELOPMENT, REPORT, Drawing, random_formula
     from eqlearn.runs.ledger import Ledger
 
     if quick:
-        suites, random, noisy, networks = 1, 1, 1, 8
+        suites, random, noisy, networks = 2, 3, 0, 8
+    drawing = Drawing(operations=(2, 2)) if quick else Drawing()
     seeds = REPORT if report else DEVELOPMENT
     for option, count in (("--random", random), ("--noisy", noisy)):
         if count > len(seeds):
             raise InvalidArgument(f"`{option}` is at most {len(seeds)}, the number of seeds; got {count}")
     if noisy and not noise:
         raise InvalidArgument("`--noisy` formulas need `--noise` above 0")
-    drawn = [random_formula(seed) for seed in seeds[: max(random, noisy)]]
+    drawn = [random_formula(seed, drawing) for seed in seeds[: max(random, noisy)]]
     asked = [Trial(p, networks=networks) for p in (*spaced(suites), *drawn[:random])]
     asked += [Trial(p, noise=noise, networks=networks) for p in drawn[:noisy]]
     if not asked:
@@ -45,13 +51,25 @@ def ablation(
     names = wanted(only, [t.name for t in asked])
     settings = {"seeds": "report" if report else "development", "networks": networks}
     ledger = Ledger(out / f"{settings['seeds']}{'-quick' if quick else ''}.json", settings)
-    for trial in (t for t in asked if t.name in names):
-        known = {r["variant"]: r for r in ledger.trials.values() if r["problem"] == trial.name}
-        for variant, record in trials(trial, known):
-            ledger.add(f"{trial.source}: {trial.name}, {variant}", record)
-            if not record["same"]:
-                typer.echo(
-                    f"{record['tier']:8} {record['cpu_seconds']:7.2f} s  {trial.name}, "
-                    f"{'all' if variant == 'all' else f'no {variant}'}: {record['equation'][:90]}"
-                )
+    asked = [t for t in asked if t.name in names]
+    for trial in asked:
+        _enter(ledger, trial, (ALL,))
+    # The cheapest first, so that a run which is cut short has most of the table.
+    for trial in sorted(asked, key=lambda t: ledger.trials[t.key(ALL)]["cpu_seconds"]):
+        _enter(ledger, trial, VARIANTS)
     leave_table(ledger, ablation_table(ledger.plain))
+
+
+def _enter(ledger: Ledger, trial: Trial, variants: Sequence[str]) -> None:
+    """Runs what is missing of a trial's variants, and tells."""
+    from eqlearn.paper.ablation import ALL, VARIANTS, trials
+
+    known = {v: ledger.trials[trial.key(v)] for v in VARIANTS if trial.key(v) in ledger.trials}
+    for variant, record in trials(trial, known, variants):
+        ledger.add(trial.key(variant), record)
+        if not record["same"]:
+            off = "all" if variant == ALL else f"no {variant}"
+            typer.echo(
+                f"{record['tier']:8} {record['cpu_seconds']:7.2f} s  {trial.name}, {off}: "
+                f"{record['equation'][:90]}"
+            )
