@@ -1,6 +1,7 @@
 """Each strategy off, one at a time: what is counted, and what need not be run twice."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,7 @@ from eqlearn.paper.ablation import (
     NETWORKS,
     STRATEGIES,
     VARIANTS,
+    Counted,
     Trial,
     ablation_table,
     compared,
@@ -18,6 +20,7 @@ from eqlearn.paper.ablation import (
     trials,
 )
 from eqlearn.paper.suites import Problem, suites
+from eqlearn.runs.ledger import Ledger
 
 LINE = Problem("random", "line", "2*x1 + 3*x2 - 1", {"x1": (-1.0, 1.0), "x2": (0.0, 1.0)}, 40)
 BELL = Problem("random", "bell", "exp(-x1**2)/(1 + x1)", {"x1": (0.0, 1.0)}, 30)
@@ -88,16 +91,28 @@ def test_a_strategy_that_is_off_delivers_nothing():
     assert found["tier"] == "exact"  # others find a line, too
 
 
-def test_the_budget_counts_networks_after_the_last_strategy():
+def test_the_budget_counts_networks_after_the_last_strategy(monkeypatch):
+    monkeypatch.setattr("eqlearn.paper.ablation.STRATEGIES", ("linear",))
     trial = Trial(BELL, noise=0.2, networks=1)
 
     with_networks, without = run(trial, ALL), run(trial, NETWORKS)
 
-    assert without["rounds"] == len(STRATEGIES)
-    assert with_networks["rounds"] == len(STRATEGIES) + 1
+    assert (with_networks["rounds"], without["rounds"]) == (2, 1)
     assert with_networks["restarts"] > without["restarts"]
     assert with_networks["ended"] == without["ended"] == "out of restarts"
     assert without["method"] != NETWORKS
+
+
+def test_the_budget_does_not_count_what_strategies_start():
+    budget = Counted(strategies=2, networks=10)
+
+    for number, restarts in ((1, 50), (2, 90), (3, 99)):
+        budget(SimpleNamespace(round=number, restarts=restarts))
+    assert not budget.over
+    with pytest.raises(KeyboardInterrupt):
+        budget(SimpleNamespace(round=4, restarts=100))
+
+    assert budget.over
 
 
 def test_noise_is_drawn_for_the_seed_and_scaled_to_the_spread():
@@ -159,10 +174,9 @@ def test_what_can_not_be_run_is_refused_in_a_sentence(tmp_path, capsys, words, s
 
 
 def test_a_ledger_of_another_budget_is_refused(tmp_path, capsys):
-    arguments = ["reproduce", "ablation", "--suites", "1", "--random", "0", "--noisy", "0"]
-    arguments += ["--out", str(tmp_path)]
-    main(arguments)
+    other = Ledger(tmp_path / "development.json", {"seeds": "development", "networks": 9})
+    other.add("a", RECORDS[0])
 
-    assert main([*arguments, "--networks", "9"]) == 2
+    assert main(["reproduce", "ablation", "--networks", "10", "--out", str(tmp_path)]) == 2
 
     assert "was made with other settings" in capsys.readouterr().err

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from eqlearn.errors import counted
+from eqlearn.paper.ablation import ablation_table
 from eqlearn.paper.benchmark import TARGETS
 from eqlearn.paper.dynamics_presets import find_preset
 from eqlearn.paper.pages.dynamics import dynamics_table
@@ -123,6 +124,13 @@ Strogatz (7 systems) and ODEBench (39), of each of which one right-hand side was
 Feynman's formulas there are 50. The search was developed while looking at these, so they say less about
 formulas that nobody has tried yet."""
 
+ABLATION_TELL = """\
+The search with each strategy off, one at a time, and without its networks. A formula is lost if it is found
+by the whole search alone, and gained if it is found without the strategy alone; fits that are wrong both
+times are compared by their error on fresh rows. The budget is counted in networks, so results do not depend
+on the machine; a strategy that the whole search never came to is not switched off again. Formulas drawn at
+random with the seeds of {seeds}, see `eqlearn.paper.random_formulas`."""
+
 
 def read_ledgers(folder: Path) -> dict[str, dict[str, Any]]:
     """All ledgers of a folder of results, by their place in it."""
@@ -146,6 +154,7 @@ def paper_page(folder: Path) -> str:
         *_mnist(ledgers, shown),
         *(part for name in SYSTEMS for part in _dynamics(name, ledgers, shown)),
         *_suites(ledgers),
+        *_ablation(ledgers),
         *_peers(ledgers, shown),
         "## The files",
         _files(ledgers),
@@ -264,6 +273,16 @@ def _suites(ledgers: Ledgers) -> Iterator[str]:
         ]
         lines.append(f"| {suite} | {' | '.join(cells)} |")
     yield "\n".join(lines)
+
+
+def _ablation(ledgers: Ledgers) -> Iterator[str]:
+    """Not in the paper: what each strategy of the search is for."""
+    for name, ledger in ledgers.items():
+        if name.startswith("ablation/"):
+            seeds = ledger["settings"]["seeds"]
+            yield f"## Beyond the paper: each strategy off, formulas of {seeds}"
+            yield ABLATION_TELL.format(seeds=seeds)
+            yield ablation_table(ledger)
 
 
 def _peers(ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
