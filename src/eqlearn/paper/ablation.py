@@ -232,7 +232,7 @@ def _table(records: Sequence[Mapping[str, Any]], title: str) -> str:
     run_again = sum(not r["same"] for r in records)
     lines = [
         f"**{title}**: {len(wholes)} formulas, {sum(map(_right, wholes))} found by the whole search; "
-        f"{len(records)} trials, of which {run_again} had to be run.",
+        f"{len(records)} of {len(wholes) * len(VARIANTS)} trials made, of which {run_again} had to be run.",
         "",
         "| off | found with all | without it | lost | gained | delivered by it | closer with, without"
         " | CPU s with all | without it |",
