@@ -150,3 +150,28 @@ def test_a_ledger_of_other_functions_has_no_row_of_the_ten(results):
     change(results / "benchmark/modern-half.json", only)
 
     assert "right equation, ten functions, L0.5" not in headlines(read_ledgers(results))
+
+
+def test_a_strategy_that_delivers_is_told_on_the_page(results):
+    folder = results / "ablation"
+    shutil.rmtree(folder, ignore_errors=True)
+    assert "each strategy off" not in paper_page(results)
+    trial = {
+        "source": "suites", "problem": "P-1", "method": "sums", "fresh_error": 0.0, "cpu_seconds": 1.0,
+        "same": False,
+    }  # fmt: skip
+    trials = {
+        "a": {**trial, "variant": "all", "tier": "exact"},
+        "b": {**trial, "variant": "sums", "tier": "wrong"},
+    }
+    like = json.loads((results / "timing" / "timing.json").read_text(encoding="utf-8"))
+    folder.mkdir()
+    (folder / "report.json").write_text(
+        json.dumps({**like, "settings": {"seeds": "report", "networks": 8}, "trials": trials}),
+        encoding="utf-8",
+    )
+
+    page = paper_page(results)
+
+    assert "## Beyond the paper: each strategy off, formulas of report" in page
+    assert "| sums | 1/1 | 0/1 | 1 | 0 | 1 | 0, 0 | 1.00 | 1.00 |" in page

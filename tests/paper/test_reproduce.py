@@ -38,6 +38,7 @@ def test_a_suite_is_counted(tmp_path, capsys):
     [
         ("benchmark", ["benchmark", "--quick", "--only", "x"]),
         ("suites", ["suite", "nguyen", "--only", "Nguyen-8"]),
+        ("ablation", ["ablation", "--quick", "--only", "exp(x)"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

@@ -68,10 +68,10 @@ class Curriculum:
         if parents and drawn % 3 == 0:
             bank = ("plain", "quadratic", "log")[drawn // 3 % 3]
             level = Level(1, 2, 1, bank)
-            return Step(number, self.seed, None, level, self.members(level), tuple(parents))
+            return Step(number, self.seed, None, level, self.members(level), tuple(parents), drawn)
         fresh = drawn - 1 - drawn // 3
         level = lessons[fresh % len(lessons)]
-        return Step(number, self.seed, None, level, self.members(level))
+        return Step(number, self.seed, None, level, self.members(level), draw=drawn)
 
     def members(self, level: Level) -> int:
         """As many networks as keep a step of least squares affordable."""

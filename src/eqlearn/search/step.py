@@ -40,6 +40,7 @@ class Step:
     level: Level | None = None
     members: int = 0
     parents: tuple[Fit, ...] = ()
+    draw: int = 0  # which round of networks, so that a strategy more or less changes none of them
 
     @property
     def method(self) -> str:
@@ -67,7 +68,7 @@ class StepResult:
 
 def take_step(task: Step, problem: Problem, stop: Callable[[], bool] = never) -> StepResult:
     """Runs one round of the search."""
-    rng = np.random.default_rng([task.seed, task.number])
+    rng = np.random.default_rng([task.seed, task.draw])
     fits: list[Fit] = []
     failures: Counter[str] = Counter()
     started = 0

@@ -2,6 +2,7 @@
 
 import typer
 
+from eqlearn.paper.commands.ablation import ablation
 from eqlearn.paper.commands.benchmark import benchmark, suite
 from eqlearn.paper.commands.dynamics import kinematics, oscillator
 from eqlearn.paper.commands.everything import everything
@@ -16,6 +17,7 @@ app.command(epilog="Example: eqlearn reproduce suite nguyen --seconds 10 --seeds
     suite
 )
 app.command(epilog="Example: eqlearn reproduce timing --quick")(timing)
+app.command(epilog="Example: eqlearn reproduce ablation --quick")(ablation)
 app.command(epilog="Example: eqlearn reproduce mnist --seeds 5 --out results/mnist")(mnist)
 app.command(epilog="Example: eqlearn reproduce kinematics --out results/kinematics")(kinematics)
 app.command(epilog="Example: eqlearn reproduce oscillator --out results/oscillator")(oscillator)

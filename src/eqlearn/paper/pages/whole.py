@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from eqlearn.paper.ablation import ablation_table
 from eqlearn.paper.benchmark import TARGETS
 from eqlearn.paper.dynamics.presets import find_preset
 from eqlearn.paper.ledger import read_ledger
@@ -123,6 +124,14 @@ Strogatz (7 systems) and ODEBench (39), of each of which one right-hand side was
 Feynman's formulas there are 50. The search was developed while looking at these, so they say less about
 formulas that nobody has tried yet."""
 
+ABLATION_TELL = """\
+The search with each strategy off, one at a time, and without its networks. A formula is lost if it is found
+by the whole search alone, and gained if it is found without the strategy alone; fits that are wrong both
+times are compared by their error on fresh rows. The budget is counted in networks, so results do not depend
+on the machine; a strategy that the whole search never came to is not switched off again. Networks are drawn
+by the number of their round, so those after a strategy that is off are others: what shows in all rows alike
+is their luck. Formulas drawn at random have the seeds of {seeds} (`eqlearn.paper.random_formulas`)."""
+
 
 def read_ledgers(folder: Path) -> dict[str, dict[str, Any]]:
     """All ledgers of a folder of results, by their place in it."""
@@ -146,6 +155,7 @@ def paper_page(folder: Path) -> str:
         *_mnist(ledgers, shown),
         *(part for name in SYSTEMS for part in _dynamics(name, ledgers, shown)),
         *_suites(ledgers),
+        *_ablation(ledgers),
         *_peers(ledgers, shown),
         "## The files",
         _files(ledgers),
@@ -264,6 +274,16 @@ def _suites(ledgers: Ledgers) -> Iterator[str]:
             [suite, *("" if ledger is None else rate(list(ledger["trials"].values())) for ledger in ran)]
         )
     yield table(["suite", *(f"{s:g} s" for s in seconds)], rows)
+
+
+def _ablation(ledgers: Ledgers) -> Iterator[str]:
+    """Not in the paper: what each strategy of the search is for."""
+    for name, ledger in ledgers.items():
+        if name.startswith("ablation/"):
+            seeds = ledger["settings"]["seeds"]
+            yield f"## Beyond the paper: each strategy off, formulas of {seeds}"
+            yield ABLATION_TELL.format(seeds=seeds)
+            yield ablation_table(ledger)
 
 
 def _peers(ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
