@@ -49,8 +49,7 @@ def assert_same_terms(found, truth, tolerance):
 
 
 @pytest.mark.parametrize(
-    "script",
-    [pytest.param(s, id=s.stem, marks=() if s.stem in SHORT else pytest.mark.slow) for s in SCRIPTS],
+    "script", [pytest.param(s, id=s.stem, marks=() if s.stem in SHORT else pytest.mark.slow) for s in SCRIPTS]
 )
 def test_an_example_ends_in_a_picture(script, tmp_path, monkeypatch, unchecked_types):
     monkeypatch.chdir(tmp_path)

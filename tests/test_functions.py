@@ -77,8 +77,7 @@ def test_every_library_agrees_with_sympy(function, library):
 
 
 @pytest.mark.parametrize(
-    ("name", "path"),
-    [("sin", "numpy.sin"), ("asin", "numpy.arcsin"), ("erf", "scipy.special.erf")],
+    ("name", "path"), [("sin", "numpy.sin"), ("asin", "numpy.arcsin"), ("erf", "scipy.special.erf")]
 )
 def test_jax_names_its_functions_as_numpy_and_scipy_do(name, path):
     assert FUNCTIONS[name].path("numpy") == path

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from page import draw, write_page
+from problems import problems
 from trial import GRACE, System, Trial, measured
 
 from eqlearn import atomic_write
 from eqlearn.paper.ledger import Ledger
-from problems import problems
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -99,9 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = tuple(p for p in chosen if p.name in names or p.suite in names)
     systems = [
         System(
-            name,
-            Path(sys.executable) if name == "eqlearn" else args.peers_python,
-            HERE / f"{name}_worker.py",
+            name, Path(sys.executable) if name == "eqlearn" else args.peers_python, HERE / f"{name}_worker.py"
         )
         for name in wanted(args.systems, ["eqlearn", *DISTRIBUTIONS])
     ]

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 from conversion import equation, without_dust
+from problems import outside
 
 from eqlearn import EqlearnError, Equation, judge
 from eqlearn.paper.rates import RIGHT
 from eqlearn.paper.suites import Problem
-from problems import outside
 
 # Answers a little after the budget still count: compiled code can't be stopped at any moment.
 GRACE = 1.1

@@ -26,8 +26,7 @@ from eqlearn.search.step import Memory
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import noise_of
 from eqlearn.training.presets import PRESETS, Preset
-from eqlearn.validation.names import SearchPenalty
-from eqlearn.validation.options import check_number, check_together, checked_choice, seed_of
+from eqlearn.validation.options import SearchPenalty, check_number, check_together, checked_choice, seed_of
 from eqlearn.validation.table import (
     Table,
     arrange,

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eqlearn.paper import mnist, mnist_recipes
+from eqlearn.paper.mnist import recipes as mnist_recipes
+from eqlearn.paper.mnist import trials as mnist
 from eqlearn.paper.mnist.digits import load_digits
 
 STEPS = {"learn": 120, "sparsify": 60, "refine": 20, "finish": 20}

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from eqlearn.latent import heads
+from eqlearn.paper.mnist import heads
 from eqlearn.paper.mnist.recipes import Condition
 from eqlearn.paper.pages import mnist
 from eqlearn.paper.pages.mnist import condition_page

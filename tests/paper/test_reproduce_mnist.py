@@ -8,7 +8,8 @@ import torch
 
 from eqlearn.cli import main
 from eqlearn.errors import InvalidArgument
-from eqlearn.paper import mnist, mnist_recipes
+from eqlearn.paper.mnist import recipes as mnist_recipes
+from eqlearn.paper.mnist import trials as mnist
 
 SHORT = {"learn": 30, "sparsify": 20, "refine": 5, "finish": 5}
 

@@ -17,7 +17,7 @@ from eqlearn.report.summary import (
     value_text,
     verdict,
 )
-from eqlearn.runs.predictions import write_predictions
+from eqlearn.runs.blocks import write_predictions
 from eqlearn.symbolic.parametric import Constant
 from made_runs import make_record
 

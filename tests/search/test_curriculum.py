@@ -6,7 +6,7 @@ from eqlearn import Settings, errors
 from eqlearn.search.curriculum import Curriculum
 from eqlearn.search.networks.structures import Level
 from eqlearn.search.step import Step, take_step
-from problems import problem_of
+from search_problems import problem_of
 
 
 def curriculum_of(settings=Settings(), hidden_layers=3, rows=200):  # noqa: B008

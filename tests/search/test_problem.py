@@ -3,7 +3,7 @@
 import torch
 
 from eqlearn.search.problem import Problem
-from problems import problem_of
+from search_problems import problem_of
 
 
 def test_a_transform_is_seen_in_units_of_its_spread_and_costs_a_layer():

@@ -5,7 +5,7 @@ import torch
 from eqlearn.search.networks.structures import Level
 from eqlearn.search.step import Memory, Step, StepResult, take_step
 from eqlearn.search.strategies import STRATEGIES
-from problems import problem_of
+from search_problems import problem_of
 
 
 def test_a_strategy_s_law_comes_back_as_an_exact_network():

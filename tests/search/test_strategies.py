@@ -6,7 +6,7 @@ import pytest
 from eqlearn import Settings, discover, errors
 from eqlearn.search.ansatz.layout import Ansatz, Sum
 from eqlearn.search.strategies import STRATEGIES, Strategy, find_strategy, register_strategy
-from problems import error_of, problem_of
+from search_problems import error_of, problem_of
 
 LAWS = {
     "linear": ("2*a + 3*b - 1", ("a", "b")),

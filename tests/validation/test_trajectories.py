@@ -163,11 +163,11 @@ def test_a_missing_parameter_is_named_by_its_series():
 
 
 def test_a_rate_of_change_needs_a_step_of_time_and_a_few_times():
-    assert read_trajectories([WAVE], "ode", 0.1, None, 9).rows == 9
+    assert read_trajectories([WAVE], 0.1, None, True, 9).rows == 9
     with pytest.raises(InvalidArgument, match="`dt`, the step of time, is not given"):
-        read_trajectories([WAVE], "ode", None, None, 5)
+        read_trajectories([WAVE], None, None, True, 5)
     with pytest.raises(InvalidArgument, match=r"series 1 has 4 times, .* fewer than 5"):
-        read_trajectories([WAVE, WAVE[:4]], "ode", 0.1, None, 5)
+        read_trajectories([WAVE, WAVE[:4]], 0.1, None, True, 5)
 
 
 @pytest.mark.parametrize(
@@ -185,4 +185,4 @@ def test_hidden_parameters_need_series_and_names(latents, names, words):
 
 
 def test_a_map_needs_neither():
-    assert read_trajectories([WAVE[:4]], "map", None, None, 5).dt == 1.0
+    assert read_trajectories([WAVE[:4]], None, None, False, 5).dt == 1.0

@@ -20,7 +20,7 @@ from eqlearn.cli.options import (
     listed_names,
 )
 from eqlearn.cli.printing import displayed, print_found, run_folder
-from eqlearn.validation.names import SearchPenalty
+from eqlearn.validation.options import SearchPenalty
 
 # The data set that ships with the package is searched for so long, unless told.
 DEMO_SECONDS = 12.0

@@ -41,8 +41,8 @@ def predict(
 
     Example: eqlearn predict runs/pendulum new.csv --out predicted.csv
     """
+    from eqlearn.runs.blocks import write_predictions
     from eqlearn.runs.folder import RunFolder
-    from eqlearn.runs.predictions import write_predictions
 
     rows, undefined = write_predictions(RunFolder(run).read(), data, out, index=index)
     if undefined:

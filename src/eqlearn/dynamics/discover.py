@@ -13,13 +13,7 @@ import numpy as np
 
 from eqlearn.dynamics.derivatives import noise_level
 from eqlearn.dynamics.forms import Form, find_form, simulate
-from eqlearn.dynamics.selection import (
-    Model,
-    best_together,
-    fitted_model,
-    snapped,
-    without_spare_terms,
-)
+from eqlearn.dynamics.selection import Model, best_together, fitted_model, snapped, without_spare_terms
 from eqlearn.dynamics.settings import MOTION, SEARCHES, MotionSettings
 from eqlearn.dynamics.shooting import Segments
 from eqlearn.errors import InvalidArgument, counted

@@ -10,9 +10,9 @@ import numpy as np
 
 from eqlearn.dynamics.derivatives import smooth
 from eqlearn.dynamics.settings import MOTION
-from eqlearn.errors import InvalidArgument, WrongType
+from eqlearn.errors import WrongType
 from eqlearn.symbolic.equation import Equation
-from eqlearn.validation.options import checked_choice
+from eqlearn.validation.options import checked_choice, enter
 from eqlearn.validation.trajectories import Trajectories
 
 CellForm: TypeAlias = Literal["map", "residual", "ode"]
@@ -36,11 +36,7 @@ def _rk4(f: Rate, y: Any, dt: Any) -> Any:
 
 
 # `step(f, y, dt)` for a rate of change f: on tensors and on SymPy's columns alike.
-STEPPERS: dict[str, Callable[[Rate, Any, Any], Any]] = {
-    "euler": _euler,
-    "midpoint": _midpoint,
-    "rk4": _rk4,
-}
+STEPPERS: dict[str, Callable[[Rate, Any, Any], Any]] = {"euler": _euler, "midpoint": _midpoint, "rk4": _rk4}
 
 
 def step_once(f: Rate, y: Any, *, form: CellForm, stepper: str, dt: Any) -> Any:
@@ -104,10 +100,7 @@ def register_form(form: Form) -> Form:
     """Makes a form known by its name, for `discover_dynamics(series, form=name)`."""
     if not isinstance(form, Form):
         raise WrongType(f"`form` must be a Form, got {form!r}")
-    if FORMS.get(form.name, form) is not form:
-        raise InvalidArgument(f"a form named {form.name!r} exists already; choose another `name`")
-    FORMS[form.name] = form
-    return form
+    return enter("a form", form.name, form, FORMS)
 
 
 def find_form(name: str) -> Form:

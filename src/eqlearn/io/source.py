@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from eqlearn.errors import InvalidFile, UnknownName
-from eqlearn.validation.names import did_you_mean
+from eqlearn.validation.options import did_you_mean
 
 # A block of rows holds about this many numbers (16 MB); files are never in memory whole.
 CELLS = 2_000_000

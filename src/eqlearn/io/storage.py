@@ -1,10 +1,12 @@
-"""Saving and loading networks and equations; loading runs nothing that a file says."""
+"""Networks, equations and training under way as files; loading runs nothing that a file says."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from time import monotonic
 from types import NoneType
 from typing import Any
 
@@ -16,6 +18,8 @@ from eqlearn.io.checksummed import read_checksummed, write_json, write_tensors
 from eqlearn.nn.eql import EQL, layer_widths
 from eqlearn.nn.primitives import PRIMITIVES, Primitive, format_set, parse_counts
 from eqlearn.symbolic.equation import Equation
+from eqlearn.training.loop import Beginning, Record
+from eqlearn.training.state import TrainingState
 
 NETWORK, VERSION = "eqlearn-network", 1
 
@@ -153,3 +157,36 @@ def _expected(
             yield f"{name}.gate.log_alpha", (shape, dtype)
             yield f"{name}.gate.seeds", (members or (1,), torch.int64)
             yield f"{name}.gate.step", ((), torch.int64)
+
+
+def followed(path: Path, start: Beginning, every: float = 20.0) -> Iterator[Record]:
+    """Trains to the end and gives its records; its state is written at a record, `every` seconds, and last.
+
+    ```python
+    for record in followed(folder / "training.safetensors", lambda state: train(..., resume=state)):
+        ...
+    ```
+
+    Where the file is there, `start` gets its state and training goes on from it, to the same end. The file
+    stays when training is over, so that what follows may be killed too; whoever has the result removes it.
+    """
+    training = start(_read(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = monotonic()
+    for record in training:
+        yield record
+        if monotonic() - written >= every:
+            _write(path, training.state())
+            written = monotonic()
+    _write(path, training.state())
+
+
+def _read(path: Path) -> TrainingState | None:
+    if not path.exists():
+        return None
+    plain, tensors = read_checksummed(path)
+    return TrainingState.of(tensors, plain)
+
+
+def _write(path: Path, state: TrainingState) -> None:
+    write_tensors(path, state.plain(), state.tensors)

@@ -186,6 +186,10 @@ def train_dynamics(
     return found
 
 
+def _series_encoder(system: DynamicsSystem) -> SeriesEncoder | None:
+    return system.encoder if isinstance(system.encoder, SeriesEncoder) else None
+
+
 def _ranked(
     system: DynamicsSystem, pairs: Pairs, phase: Phase, scales: Tensor | None, failed: set[int | None]
 ) -> list[DynamicsSystem]:
@@ -193,8 +197,8 @@ def _ranked(
     system.eval()
     settle_(system)
     observed = pairs.observed.states.float()
-    if system.encoder is not None:
-        system.encoder.take_statistics_(observed)
+    if (encoder := _series_encoder(system)) is not None:
+        encoder.take_statistics_(observed)
     with torch.no_grad():
         losses = PropagationLoss(pairs, scales=scales)(system, phase)
     order = [int(i) for i in losses.nan_to_num(nan=torch.inf).argsort() if int(i) not in failed]
@@ -210,7 +214,7 @@ def _as_trained(system: DynamicsSystem, pairs: Pairs, failures: int) -> FoundDyn
     variables = [*pairs.observed.names, *latent_names(int(latents))]
     read = cell.right_hand_side if isinstance(cell, EQLCell) and cell.shape.form == "ode" else cell
     equations = Equation.read_all(read, variables)
-    return FoundDynamics(system.encoder, cell, equations, equations, (), system, None, failures)
+    return FoundDynamics(_series_encoder(system), cell, equations, equations, (), system, None, failures)
 
 
 def _finished(
@@ -242,7 +246,14 @@ def _assembled(system: DynamicsSystem, fit: Refined, failures: int) -> FoundDyna
         gauges.append(Gauge(2 * spread if spread > 0 else 1.0, float(p.mean())))
     law = fit.law.regauged([gauge.inverse for gauge in gauges])
     return FoundDynamics(
-        system.encoder, law, law.equations(), fit.law.equations(), tuple(gauges), system, fit, failures
+        _series_encoder(system),
+        law,
+        law.equations(),
+        fit.law.equations(),
+        tuple(gauges),
+        system,
+        fit,
+        failures,
     )
 
 

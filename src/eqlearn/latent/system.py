@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.latent.cells import rollout
-from eqlearn.latent.series import SeriesEncoder
+from eqlearn.latent.encoder import member_of, read_latents
 from eqlearn.training.schedule import Phase
 from eqlearn.training.state import step_generator
 from eqlearn.validation.trajectories import Trajectories
@@ -36,11 +36,12 @@ class Pairs:
 class DynamicsSystem(nn.Module):
     """`forward(observed, initial, steps)`: the states that follow `initial` in the system that was observed.
 
-    `cell` is any module `(y, z)` to the next `y`, feature-major: an `EQLCell` or its ReLU twin. Without an
-    encoder there is no latent. With members, both have as many and the result is `(members, ...)`.
+    `encoder` is any module from series `(rows, time, states)` to latents `(rows, n)`, and `cell` any module
+    `(y, z)` to the next `y`, feature-major: an `EQLCell` or a ReLU network. Without an encoder there is no
+    latent. With members, both have as many and the result is `(members, ...)`.
     """
 
-    def __init__(self, encoder: SeriesEncoder | None, cell: nn.Module) -> None:
+    def __init__(self, encoder: nn.Module | None, cell: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder
         self.cell = cell
@@ -49,14 +50,10 @@ class DynamicsSystem(nn.Module):
         """What the encoder says of the series, feature-major."""
         if self.encoder is None:
             return observed.new_zeros(0, len(observed))
-        z: Tensor = self.encoder(observed)
-        return z.mT
+        return read_latents(self.encoder, observed).mT
 
     def forward(
-        self,
-        observed: Float[Tensor, "batch time states"],
-        initial: Float[Tensor, "batch states"],
-        steps: int,
+        self, observed: Float[Tensor, "batch time states"], initial: Float[Tensor, "batch states"], steps: int
     ) -> Float[Tensor, "*members steps states batch"]:
         z = self.latent(observed)
         y = initial.mT.expand(*z.shape[:-2], *initial.mT.shape)
@@ -64,8 +61,8 @@ class DynamicsSystem(nn.Module):
 
     def member(self, index: int) -> DynamicsSystem:
         """One system of the population, as a system of its own (a copy)."""
-        encoder = None if self.encoder is None else self.encoder.member(index)
-        return DynamicsSystem(encoder, self.cell.member(index)).train(self.training)  # type: ignore[operator]
+        encoder = None if self.encoder is None else member_of(self.encoder, index)
+        return DynamicsSystem(encoder, member_of(self.cell, index)).train(self.training)
 
 
 class PropagationLoss(nn.Module):

@@ -20,10 +20,7 @@ def draw_regulariser(a: float = 0.1) -> Figure:
     w = torch.linspace(-3 * a, 3 * a, 1201, dtype=torch.float64, requires_grad=True)
     figure = Figure(figsize=(8.0, 3.2), layout="constrained")
     values, slopes = figure.subplots(1, 2)
-    for penalty, colour, label in (
-        (Lq(0.5), GREY, "L0.5"),
-        (SmoothHalf(a), DATA, f"smoothed L0.5, a = {a}"),
-    ):
+    for penalty, colour, label in ((Lq(0.5), GREY, "L0.5"), (SmoothHalf(a), DATA, f"smoothed L0.5, a = {a}")):
         size = penalty.of(w)
         (slope,) = torch.autograd.grad(size.sum(), w)
         slope = torch.where(w.abs() < 1e-9, torch.nan if isinstance(penalty, Lq) else 0.0, slope)

@@ -18,9 +18,9 @@ from eqlearn.nn.primitives import parse_set
 from eqlearn.report.page import page
 from eqlearn.report.payload import Sample
 from eqlearn.report.record import FORMAT, VERSION, RunRecord, SearchRound, environment, next_round
+from eqlearn.runs.blocks import refined
 from eqlearn.runs.folder import REPORT, ROUNDS, RUN, RunFolder
 from eqlearn.runs.journal import FileJournal
-from eqlearn.runs.refine import refined
 from eqlearn.search.search import Progress, discover
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
 from eqlearn.symbolic.parametric import noise_of

@@ -11,15 +11,11 @@ import sympy as sp
 
 from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.nn.eql import EQL
-from eqlearn.numerics.criteria import (
-    DECISIVE,
-    EXACT_ERROR,
-    constant_cost,
-)
+from eqlearn.numerics.criteria import DECISIVE, EXACT_ERROR, constant_cost
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.snap import number_cost
-from eqlearn.validation.options import checked_choice
+from eqlearn.validation.options import checked_choice, enter
 
 
 @dataclass(frozen=True)
@@ -168,10 +164,7 @@ def register_rule(name: str, rule: Rule) -> Rule:
     """Makes a selection rule known by its name, for `select=name`: a function from the front to one of it."""
     if not callable(rule):
         raise WrongType(f"`rule` must be a function of the front, got {rule!r}")
-    if RULES.get(name, rule) is not rule:
-        raise InvalidArgument(f"a selection rule named {name!r} exists already; choose another `name`")
-    RULES[name] = rule
-    return rule
+    return enter("a selection rule", name, rule, RULES)
 
 
 def choose(rule: Rule, front: Sequence[Candidate]) -> Candidate:

@@ -30,8 +30,7 @@ from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
 from eqlearn.search.step import Journal, Step, StepResult, take_step
-from eqlearn.validation.names import SearchPenalty
-from eqlearn.validation.options import check_budget, check_jobs, checked_choice, checked_seed
+from eqlearn.validation.options import SearchPenalty, check_budget, check_jobs, checked_choice, checked_seed
 from eqlearn.validation.table import read_outside, read_table, split_rows
 
 

@@ -19,7 +19,7 @@ from eqlearn.search.ansatz.rational import rational_ansatzes
 from eqlearn.search.ansatz.symmetry import reduced, reduced_problem, restored
 from eqlearn.search.ansatz.terms import carried_ansatzes, sum_ansatzes
 from eqlearn.search.problem import Problem
-from eqlearn.validation.options import checked_choice
+from eqlearn.validation.options import checked_choice, enter
 
 
 @runtime_checkable
@@ -94,10 +94,7 @@ def register_strategy(strategy: Strategy) -> Strategy:
     """Makes a strategy known by its name, for `Settings(strategies=(..., name))`."""
     if not isinstance(strategy, Strategy):
         raise WrongType(f"`strategy` must be a Strategy, got {strategy!r}")
-    if STRATEGIES.get(strategy.name, strategy) is not strategy:
-        raise InvalidArgument(f"a strategy named {strategy.name!r} exists already; choose another `name`")
-    STRATEGIES[strategy.name] = strategy
-    return strategy
+    return enter("a strategy", strategy.name, strategy, STRATEGIES)
 
 
 def find_strategy(name: str) -> Strategy:

@@ -32,8 +32,7 @@ from eqlearn.symbolic.printing import float_text, latex_name, write
 from eqlearn.symbolic.simplify import simplified
 from eqlearn.symbolic.snap import candidates
 from eqlearn.symbolic.tape import Tape, lower, number_value
-from eqlearn.validation.names import checked_names
-from eqlearn.validation.options import check_least, check_place, check_together, checked_range
+from eqlearn.validation.options import check_least, check_place, check_together, checked_names, checked_range
 from eqlearn.validation.table import columns_of, target_of
 
 FORMAT, VERSION = "eqlearn-equation", 1

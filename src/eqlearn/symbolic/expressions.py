@@ -15,7 +15,7 @@ import sympy as sp
 
 from eqlearn.errors import InvalidArgument, InvalidExpression, NotFinite
 from eqlearn.functions import FUNCTIONS, NAMES
-from eqlearn.validation.names import did_you_mean
+from eqlearn.validation.options import did_you_mean
 
 Order: TypeAlias = "dict[sp.Expr, tuple[sp.Expr, ...]]"
 
@@ -125,8 +125,7 @@ def reading_order(expr: sp.Expr) -> Order:
         elif isinstance(node, sp.Mul):
             args = tuple(
                 sorted(
-                    args,
-                    key=lambda a: (a not in numbers, is_denominator(a), degree[a] is None, skeleton[a]),
+                    args, key=lambda a: (a not in numbers, is_denominator(a), degree[a] is None, skeleton[a])
                 )
             )
         order[node] = args

@@ -9,7 +9,7 @@ from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.export import identifiers, literal
 from eqlearn.symbolic.printing import write
-from eqlearn.validation.options import checked_choice
+from eqlearn.validation.options import checked_choice, enter
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,7 @@ def register_export(export: Export) -> Export:
     """Makes a language known by its name: for `source`, and on the report page."""
     if not isinstance(export, Export):
         raise WrongType(f"`export` must be an Export, got {export!r}")
-    if EXPORTS.get(export.name, export) is not export:
-        raise InvalidArgument(f"an export named {export.name!r} exists already; choose another `name`")
-    EXPORTS[export.name] = export
-    return export
+    return enter("an export", export.name, export, EXPORTS)
 
 
 def function_names(targets: Sequence[str], variables: Sequence[str] = ()) -> list[str]:

@@ -15,7 +15,7 @@ from eqlearn.errors import InvalidExpression
 from eqlearn.functions import FUNCTIONS, NUMPY, SYMPY
 from eqlearn.symbolic.expressions import MAX_EXPONENT, fitted, real_symbol
 from eqlearn.symbolic.printing import CONSTANTS
-from eqlearn.validation.names import did_you_mean
+from eqlearn.validation.options import did_you_mean
 
 MAX_LENGTH = 2**20
 MAX_DEPTH = 60

@@ -1,16 +1,17 @@
-"""Options as users give them: numbers, seeds, budgets and choices, refused in the same words everywhere."""
+"""Names and options as users give them: checked, refused in the same words everywhere, and guessed at."""
 
 from __future__ import annotations
 
+import difflib
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
+from enum import StrEnum
 from numbers import Integral
-from typing import Any
-
-import numpy as np
+from typing import Any, TypeVar
 
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
-from eqlearn.validation.names import did_you_mean
+
+T = TypeVar("T")
 
 # Fewer choices than this are all listed, beside the guess at which of them was meant.
 FEW = 10
@@ -91,6 +92,8 @@ def checked_seed(seed: Any, name: str = "seed") -> int:
 
 def seed_of(random_state: Any) -> int:
     """The seed that scikit-learn's `random_state` stands for: a number, a generator's next one, or any."""
+    import numpy as np  # which the command line need not load to check its options
+
     if random_state is None:
         return int(np.random.default_rng().integers(2**31 - 1))
     if isinstance(random_state, Integral):
@@ -102,6 +105,16 @@ def seed_of(random_state: Any) -> int:
     raise WrongType(f"`random_state` must be None, a number or a numpy generator, got {random_state!r}")
 
 
+def enter(what: str, name: str, thing: T, registry: dict[str, T]) -> T:
+    """The thing, entered in a registry under its name; a name that is taken is refused."""
+    if not isinstance(name, str) or not name:
+        raise InvalidArgument(f"{what} needs a `name`, got {name!r}")
+    if registry.get(name, thing) is not thing:
+        raise InvalidArgument(f"{what} named {name!r} exists already; choose another `name`")
+    registry[name] = thing
+    return thing
+
+
 def checked_choice(what: str, value: Any, known: Collection[str]) -> str:
     """The value, if it is among the known ones; else an error that guesses at what was meant."""
     if not isinstance(value, str) or value not in known:
@@ -109,3 +122,33 @@ def checked_choice(what: str, value: Any, known: Collection[str]) -> str:
         menu = f" The known ones are {', '.join(known)}" if hint.endswith("?") and len(known) < FEW else ""
         raise UnknownName(f"no {what} named {value!r}; {hint}{menu}")
     return value
+
+
+# A message lists at most this number of known names: all primitives, but not all columns.
+MOST = 40
+
+
+class SearchPenalty(StrEnum):
+    """How a search makes networks sparse: by L0.5, or by L0."""
+
+    half = "half"
+    l0 = "l0"
+
+
+def checked_names(names: Sequence[str], argument: str = "variables") -> tuple[str, ...]:
+    """The names that were given as that argument, as a tuple: distinct, and none of them empty."""
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise WrongType(f"`{argument}` must be a sequence of names such as ['x', 'y'], got {names!r}")
+    if len(set(names)) < len(names) or "" in names:
+        raise InvalidArgument(f"`{argument}` must be distinct and not empty, got {list(names)!r}")
+    return tuple(names)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint for a name that was not found."""
+    known = list(dict.fromkeys(known))
+    folded = {k.casefold(): k for k in reversed(known)}
+    nearest = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.5)
+    if nearest:
+        return f"did you mean {folded[nearest[0]]!r}?"
+    return f"the known ones are {', '.join(known[:MOST])}{', ...' if len(known) > MOST else ''}"

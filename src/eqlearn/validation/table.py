@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from eqlearn.errors import InvalidArgument, NotFinite, WrongType, counted
-from eqlearn.validation.names import checked_names, did_you_mean
+from eqlearn.validation.options import checked_names, did_you_mean
 
 Columns = list[NDArray[np.float64]]
 # Whole numbers as weights are counts, and their rows are written out, up to this multiple of the rows given.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from eqlearn.errors import InvalidArgument, NotFinite, counted, listed
-from eqlearn.validation.names import checked_names
+from eqlearn.validation.options import checked_names
 from eqlearn.validation.table import numbers_of
 
 Array = NDArray[np.float64]

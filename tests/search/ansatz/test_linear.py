@@ -7,7 +7,7 @@ import torch
 from eqlearn import Equation, discover, judge
 from eqlearn.search.ansatz.linear import allowed_banks, linear_ansatzes, solved
 from eqlearn.search.settings import SCIENCE
-from problems import error_of, problem_of
+from search_problems import error_of, problem_of
 
 
 def search(formula, function, low=0.5, high=3.0, primitives=SCIENCE):

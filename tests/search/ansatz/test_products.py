@@ -3,7 +3,7 @@
 import pytest
 
 from eqlearn.search.ansatz.products import product_ansatzes, product_factors
-from problems import error_of, problem_of
+from search_problems import error_of, problem_of
 
 
 @pytest.mark.parametrize(

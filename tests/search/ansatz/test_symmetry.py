@@ -8,7 +8,7 @@ from eqlearn.search.ansatz.layout import Ansatz, Sum
 from eqlearn.search.ansatz.symmetry import reduced, reduced_problem, restored
 from eqlearn.symbolic.equation import Equation
 from eqlearn.verify.judge import judge
-from problems import problem_of
+from search_problems import problem_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from eqlearn import Equation, discover, judge
 from eqlearn.search.ansatz.terms import carried_ansatzes, sum_ansatzes
-from problems import error_of, problem_of
+from search_problems import error_of, problem_of
 
 LAWS = {
     "q*(E + B*v*sin(t))": lambda q, E, B, v, t: q * (E + B * v * np.sin(t)),

@@ -11,7 +11,7 @@ from eqlearn.search.networks.starts import Waves, angular_frequency, grown_start
 from eqlearn.search.networks.structures import Level
 from eqlearn.search.step import Step, take_step
 from eqlearn.search.strategies import STRATEGIES
-from problems import problem_of
+from search_problems import problem_of
 
 
 @pytest.mark.parametrize(("name", "rate"), [("sin", 2 * math.pi), ("sin1", 1.0), ("cos", 1.0), ("exp", None)])

@@ -207,11 +207,7 @@ def _draw_series(
 
 
 def _draw_errors(
-    axes: Axes,
-    eql: Mapping[int, Any],
-    relu: Mapping[int, Any],
-    euler: Mapping[int, Any],
-    system: System,
+    axes: Axes, eql: Mapping[int, Any], relu: Mapping[int, Any], euler: Mapping[int, Any], system: System
 ) -> None:
     for trials, colour, label in ((euler, PLAIN, "Euler"), (relu, OTHER, "ReLU twin"), (eql, OURS, "EQL")):
         for i, t in enumerate(t for t in trials.values() if not t.get("failure")):

@@ -6,7 +6,7 @@ import pytest
 
 from eqlearn import Equation, errors
 from eqlearn.io.datasets import load_dataset
-from eqlearn.search.refit import refit
+from eqlearn.symbolic.parametric import refit
 
 LINE = Equation.parse("1.0*x + 1.0", ["x"])
 

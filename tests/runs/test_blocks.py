@@ -9,7 +9,7 @@ import pytest
 
 from eqlearn.io import source
 from eqlearn.io.tables import read_measurements
-from eqlearn.runs.refine import refined
+from eqlearn.runs.blocks import refined
 from eqlearn.search.candidate import Candidate
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant

@@ -5,7 +5,7 @@ import torch
 
 from eqlearn import EQL, Phase, train
 from eqlearn.errors import InvalidFile
-from eqlearn.runs.checkpoint import followed
+from eqlearn.io.storage import followed
 
 SCHEDULE = (
     Phase(name="sparsify", steps=40, lr=1e-2, penalty=1e-3, prune_below=0.01),
