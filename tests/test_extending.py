@@ -1,5 +1,10 @@
 """What people add from outside the package: each kind is one object and one registration."""
 
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -185,3 +190,19 @@ def test_all_of_it_is_public():
     )
 
     assert set(names.split()) <= set(eqlearn.__all__)
+
+
+def test_the_how_tos_for_contributors_run():
+    page = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, re.M | re.S))
+    use = """
+import numpy as np
+X = np.random.default_rng(0).uniform(1, 2, (60, 1))
+found = discover(X, 2 * np.sin(X[:, 0]), settings=settings, select="one percent")
+print(found.best.method, found.best.equation)
+"""
+
+    done = subprocess.run([sys.executable, "-c", code + use], capture_output=True, text=True, check=False)
+
+    assert done.stderr == ""
+    assert done.stdout.split() == ["sines", "2*sin(x)"]
