@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import groupby, islice
 from numbers import Integral
 from typing import Any
@@ -54,7 +55,8 @@ class SymbolicLayer(nn.Module):
         )
 
 
-def argument_rows(units: Sequence[Primitive]) -> tuple[tuple[int, ...], ...]:
+@cache
+def argument_rows(units: tuple[Primitive, ...]) -> tuple[tuple[int, ...], ...]:
     """For each unit of a layer, the rows of the linear map that feed it."""
     rows, start = [], 0
     for primitive, run in groupby(units):

@@ -58,6 +58,9 @@ FREE, FREE_IN_SQUARES = 1e-7, 3e-6
 # A constant is loose if it has more than this part in a direction that is free.
 LOOSE = 1e-3
 
+# Errors of two fits that differ by no more than this part are those of one and the same function.
+SAME_ERROR = 1e-6
+
 # --- When is something worth a look?
 
 # Fits of more parameters than this part of the observations are not believed: anything could be fitted.

@@ -245,7 +245,7 @@ def _finalists(fits: list[Fit], rows: int, most: int, largest: int) -> list[Fit]
     """The best by score that differ; large ones are costly to eliminate and seldom right, so few of them."""
     chosen: list[Fit] = []
     for fit in sorted(fits, key=lambda f: f.score(rows)):
-        twins = [f for f in chosen if f.weights == fit.weights and abs(f.loss - fit.loss) <= 1e-6 * f.loss]
+        twins = [f for f in chosen if f.alike(fit)]
         exact_twins = [
             f for f in chosen if f.loss < EXACT_LOSS and fit.loss < EXACT_LOSS and f.weights <= fit.weights
         ]

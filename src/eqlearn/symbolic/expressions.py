@@ -57,7 +57,7 @@ def number_parts(nodes: Iterable[sp.Expr]) -> set[sp.Expr]:
     """Those of the `parts` that hold no variable."""
     numbers: set[sp.Expr] = set()
     for node in nodes:
-        if not isinstance(node, sp.Symbol) and all(a in numbers for a in node.args):
+        if not isinstance(node, sp.Symbol) and numbers.issuperset(node.args):
             numbers.add(node)
     return numbers
 

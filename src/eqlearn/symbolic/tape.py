@@ -78,7 +78,7 @@ class Tape:
                 values[i] = number(step.value)
             else:
                 operation = _OPERATORS.get(step.op) or functions[step.op]
-                values[i] = operation(*(values[a] for a in step.args))
+                values[i] = operation(*map(values.__getitem__, step.args))
                 for a in self._spent[i]:
                     del values[a]
         return values[len(self.steps) - 1]
@@ -99,15 +99,15 @@ class Tape:
 def lower(expr: sp.Expr, symbols: Sequence[sp.Symbol], *, exact: bool = False) -> Tape:
     """The tape of `expr`, for values: numbers are folded, and nothing overflows on the way to a moderate
     value. With `exact`, for text: it says literally what the expression says."""
-    tape = _lowered(expr, tuple(symbols), exact)
-    if not exact:
-        _check_numbers(tape)
-    return tape
+    return _lowered(expr, tuple(symbols), exact)
 
 
 @lru_cache(maxsize=REMEMBERED)
 def _lowered(expr: sp.Expr, symbols: tuple[sp.Symbol, ...], exact: bool) -> Tape:
-    return _Lowering(expr, symbols, exact).tape()
+    tape = _Lowering(expr, symbols, exact).tape()
+    if not exact:
+        _check_numbers(tape)
+    return tape
 
 
 def _check_numbers(tape: Tape) -> None:
@@ -118,8 +118,8 @@ def _check_numbers(tape: Tape) -> None:
             if step.op in ("constant", "number"):
                 leaf = tape.constants[int(step.value)] if step.op == "constant" else step.value
                 values[i] = np.float64(leaf)
-            elif step.args and all(a in values for a in step.args):
-                values[i] = (_OPERATORS.get(step.op) or NUMPY[step.op])(*(values[a] for a in step.args))
+            elif step.args and values.keys() >= set(step.args):
+                values[i] = (_OPERATORS.get(step.op) or NUMPY[step.op])(*map(values.__getitem__, step.args))
                 if not np.isfinite(values[i]):
                     raise NotFinite(
                         f"a part of the formula that depends on no variable, `{step.op}` of "

@@ -12,7 +12,7 @@ from torch import Tensor
 from eqlearn.nn.eql import EQL
 from eqlearn.numerics import least_squares
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_LOSS, credible, information_criterion
+from eqlearn.numerics.criteria import EXACT_LOSS, SAME_ERROR, credible, information_criterion
 from eqlearn.numerics.least_squares import Normal, Rule
 from eqlearn.search.networks.population import Population
 
@@ -112,6 +112,16 @@ class Fit:
 
     def network(self) -> EQL:
         return self.population.network(0, self.theta)
+
+    def alike(self, other: Fit) -> bool:
+        """Whether both say the same: by their errors, or because the same weights of the same units are left,
+        whose errors are then rounding."""
+        if self.weights != other.weights:
+            return False
+        same = self.population.structures == other.population.structures
+        return abs(self.loss - other.loss) <= SAME_ERROR * self.loss or (
+            same and all(map(torch.equal, self.population.masks[0], other.population.masks[0]))
+        )
 
     def credible(self, rows: int) -> bool:
         """Whether the numbers told outnumber the weights by enough: otherwise anything could be fitted."""
