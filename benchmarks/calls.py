@@ -2,9 +2,9 @@
 
     python benchmarks/calls.py [--against PATH_TO_OTHER_SRC]
 
-A first search, for another law, imports what is needed and is not counted. Calls are counted, not timed, so that a busy
-machine changes nothing. With `--against` the same runs in a process of its own on another source tree, and
-the ratio of this one to it is printed.
+A first search, for another law, imports what is needed and is not counted. Calls are counted, not timed, so
+that a busy machine changes nothing. With `--against` the same runs in a process of its own on another source
+tree, and the ratio of this one to it is printed.
 """
 
 from __future__ import annotations

@@ -142,9 +142,5 @@ def _along(place: int, grid: np.ndarray, ranges: np.ndarray) -> np.ndarray:
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:
-    return [_number(float(v)) for v in values]
-
-
-def _number(value: float) -> float | None:
     """Six digits are more than a screen shows; what is not finite is left out."""
-    return float(f"{value:.6g}") if math.isfinite(value) else None
+    return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values.tolist()]

@@ -116,6 +116,8 @@ def literal(value: str | list[str]) -> str:
     """A text, or a list of texts, as source code; what can't be seen or turns the reading direction is
     escaped."""
     text = json.dumps(value, ensure_ascii=False)
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
 
 

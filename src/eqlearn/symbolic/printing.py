@@ -85,7 +85,7 @@ def quote(name: str) -> str:
 
 def printable(text: str) -> str:
     """The text on one line, with nothing in it that a terminal would obey."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def float_text(number: Any, digits: int | None) -> str:
