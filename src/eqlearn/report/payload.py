@@ -144,3 +144,7 @@ def _along(place: int, grid: np.ndarray, ranges: np.ndarray) -> np.ndarray:
 def _numbers(values: np.ndarray) -> list[float | None]:
     """Six digits are more than a screen shows; what is not finite is left out."""
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values.tolist()]
+
+
+def _number(value: float) -> float | None:
+    return _numbers(np.array([value]))[0]
