@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 
+from eqlearn.nn.primitives import lookup
 from eqlearn.numerics.budget import Deadline
 from eqlearn.search.archive import Archive
 from eqlearn.search.features import Features
 from eqlearn.search.finish import Finisher
+from eqlearn.search.networks.fit import Fit
+from eqlearn.search.networks.population import Population
+from eqlearn.search.networks.starts import linear_start
 from eqlearn.search.search import discover
 from eqlearn.search.step import StepResult
 from eqlearn.validation.table import Table
@@ -64,3 +68,26 @@ def test_an_empty_archive_offers_the_mean_and_counts_rounds_without_gain():
     assert archive.rounds_without_gain == 3
     assert not archive.parents
     assert not archive.complete
+
+
+def test_when_time_is_short_small_networks_are_read_first():
+    X = np.linspace(1, 3, 13)[:, None]
+    y = X[:, 0] ** 1.5 * (1 + 1e-3 * np.sin(40 * X[:, 0]))
+    data = Table(X, y[:, None])
+    features = Features.of(data.X, data.y, logarithms=True, degree=8)
+    archive = Archive(Finisher(features, ("x",), data))
+    fits = [make_fit(features.count, weights, 1e-6) for weights in (6, 2, 4)]
+    archive._unread = [("sums", fit) for fit in fits]
+
+    assert [fit.weights for _, fit in archive._worth_reading()] == [2, 4, 6]
+
+
+def make_fit(inputs, weights, loss):
+    """A sum of the first inputs."""
+    population, theta = Population.of(linear_network(inputs, weights))
+    return Fit(population, theta, loss)
+
+
+def linear_network(inputs, weights):
+    start = linear_start(inputs, 1, range(weights - 1), lookup("id"))
+    return start.structure.network(start.weights, [w != 0 for w in start.weights])

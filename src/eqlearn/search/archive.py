@@ -138,11 +138,11 @@ class Archive:
         return tuple(fitted)
 
     def _worth_reading(self) -> list[tuple[str, Fit]]:
-        """The best by score, and for each size the best fit."""
+        """The best by score, and for each size the best fit; small ones first, which take least time and are
+        most likely to be laws."""
         ranked = sorted(self._unread, key=lambda item: self._score(item[1]))
         chosen = ranked[: self.settings.reading.max_last]
         for size in sorted({fit.weights for _, fit in ranked}):
             chosen.append(min((i for i in ranked if i[1].weights == size), key=lambda item: item[1].loss))
-        return list({id(fit): (method, fit) for method, fit in chosen}.values())[
-            : 2 * self.settings.reading.max_last
-        ]
+        once = list({id(fit): (method, fit) for method, fit in chosen}.values())
+        return sorted(once[: 2 * self.settings.reading.max_last], key=lambda item: item[1].weights)
