@@ -46,8 +46,12 @@ EXACT_MOTION = 10 * MOTION_TOLERANCE
 
 # A coefficient below this part of the largest, in an exact fit, is rounding.
 NO_COEFFICIENT = 1e-7
+# The same of a term in an exact match, and of a power in a product: on few rows they have fewer digits.
+NO_TERM = 1e-6
 # A library function that keeps less than this part of itself beside the others adds rounding, not shape.
 DISTINCT = 1e-6
+# The squared sine of their angle below which library functions have one direction.
+PARALLEL = 1e-9
 # A constant that moves a formula by less than this part of the target's spread is rounding.
 NEGLIGIBLE = 1e-9
 # The least part of a target's largest value that is taken for its spread.

@@ -45,7 +45,11 @@ class Library:
     Factors of arguments come as they stand in formulas, in the user's units (`factors`; `turns` for periodic
     functions), and relative to the argument's own size, so that no unit of measurement is favoured
     (`relative_factors`, or for few arguments `relative_slopes`, and `relative_turns`). `ratios` are those of
-    the two terms of a sum. Fits are compared on `rows` rows.
+    the two terms of a sum. Fits are compared on `rows` rows. Factors are tried that make the largest argument
+    one of `argument_sizes`, and relative ones where there are fewer than `max_fine` arguments. A divisor is
+    nowhere below `min_divisor` of its largest value, and no value above `max_peak` times the mean one. A
+    factor of a product is taken to the nearest of its powers ½, 1 and 2, at most `max_rounding` away. Inputs
+    that enter linearly beside the functions are fewer than the part `max_bank` of the rows.
     """
 
     factors: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 3.0)
@@ -56,6 +60,12 @@ class Library:
     relative_slopes: tuple[float, ...] = tuple(0.25 * 1.35**k for k in range(13))
     relative_turns: tuple[float, ...] = tuple(0.5 * 1.25**k for k in range(20))
     ratios: tuple[float, ...] = (1.0, 2.0, 0.5, 3.0)
+    argument_sizes: tuple[float, float] = (0.2, 60.0)
+    max_fine: int = 60
+    min_divisor: float = 1e-3
+    max_peak: float = 1e6
+    max_rounding: float = 0.3
+    max_bank: float = 0.4
     rows: int = 96
     max_monomials: int = 800  # products of powers of several columns at a time, such as a·b/(c·d)
     max_arguments: int = 100
