@@ -127,15 +127,6 @@ def random_start(
     return Start(structure, weights)
 
 
-def linear_start(in_features: int, out_features: int, inputs: Sequence[int], identity: Primitive) -> Start:
-    """A network that is linear in the named inputs: its read-out sees them, its one unit sees nothing."""
-    structure = Structure(in_features, ((identity,),), out_features, skip=True)
-    first, last = (torch.zeros(shape, dtype=torch.float64) for shape in structure.shapes())
-    last[:, [1 + i for i in inputs]] = 0.1
-    last[:, -1] = 0.1
-    return Start(structure, [first, last])
-
-
 def grown_start(
     parent: Fit,
     level: Level,

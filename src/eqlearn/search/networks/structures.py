@@ -29,6 +29,11 @@ class Structure:
         layers = tuple(layer.units for layer in network.layers)
         return Structure(network.in_features, layers, network.out_features, network.skip, network.bias)
 
+    @property
+    def kind(self) -> tuple[int, bool]:
+        """Depth and skip connections: networks of one kind can be solved together."""
+        return len(self.layers), self.skip
+
     def shapes(self) -> list[tuple[int, int]]:
         """Rows and columns of each sparse map, first layer to read-out."""
         widths = layer_widths(self.in_features, [len(units) for units in self.layers], self.skip, self.bias)
