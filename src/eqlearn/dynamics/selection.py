@@ -85,18 +85,15 @@ def fitted_model(
     same = before is not None and before.fit.starts.shape == segments.values[:, 0].shape
     starts = before.fit.starts if before is not None and same else None
     # Coarse steps show what is far off; what comes close is integrated as finely as it deserves.
-    substeps = enough_substeps(equations, segments, 1.0)
-    fit = shoot(vector_field, segments, starts=starts, substeps=substeps, iterations=iterations)
-    while fit.finite:
+    substeps, values = enough_substeps(equations, segments, 1.0), None
+    while True:
+        fit = shoot(vector_field, segments, values, starts=starts, substeps=substeps, iterations=iterations)
         model = Model(vector_field, fit, segments)
-        finer = enough_substeps(model.equations, segments, float(fit.errors.min()))
-        if finer <= substeps:
-            break
-        substeps = finer
-        fit = shoot(
-            vector_field, segments, fit.values, starts=fit.starts, substeps=substeps, iterations=iterations
-        )
-    return Model(vector_field, fit, segments)
+        tried, values, starts = substeps, fit.values, fit.starts
+        if fit.finite:
+            substeps = enough_substeps(model.equations, segments, float(fit.errors.min()))
+        if substeps <= tried:
+            return model
 
 
 def best_together(

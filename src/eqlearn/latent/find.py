@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from eqlearn.dynamics.settings import FINISH
 from eqlearn.errors import Diverged, InvalidArgument
 from eqlearn.latent.cells import CellShape, EQLCell, rollout
 from eqlearn.latent.finish import DistilLoss, finish, simulated
@@ -30,10 +31,6 @@ from eqlearn.training.state import TrainingState
 from eqlearn.validation.trajectories import Trajectories, latent_names
 
 Follow = Callable[[str, Beginning], Iterator[Record]]
-
-# Series that the law makes for the encoder's distillation, for each observed one: a third of them only to
-# calibrate it.
-SIMULATED = 12
 
 
 def plainly(name: str, start: Beginning) -> Iterator[Record]:
@@ -233,28 +230,16 @@ def _finished(
             fits.append(Refined(law, z, math.inf))
             continue
         fits.append(finish(law, z, pairs.propagated, orders=settings.orders, stop=stop))
-        if fits[-1].loss < 1e-6:
+        if fits[-1].loss < FINISH.enough:
             break
     return fits
 
 
 def _assembled(system: DynamicsSystem, fit: Refined, failures: int) -> FoundDynamics:
     """Encoder and law with one z, the encoder's: standard deviation ½ over the training set."""
-    gauges = []
-    for p in fit.latent:
-        spread = float(p.std(correction=0))
-        gauges.append(Gauge(2 * spread if spread > 0 else 1.0, float(p.mean())))
-    law = fit.law.regauged([gauge.inverse for gauge in gauges])
-    return FoundDynamics(
-        _series_encoder(system),
-        law,
-        law.equations(),
-        fit.law.equations(),
-        tuple(gauges),
-        system,
-        fit,
-        failures,
-    )
+    gauges = tuple(Gauge(2 * float(p.std(correction=0)) or 1.0, float(p.mean())) for p in fit.latent)
+    law, encoder = fit.law.regauged([gauge.inverse for gauge in gauges]), _series_encoder(system)
+    return FoundDynamics(encoder, law, law.equations(), fit.law.equations(), gauges, system, fit, failures)
 
 
 def _distil_(
@@ -266,7 +251,7 @@ def _distil_(
     if fit is None or encoder is None:
         return True
     own, law = pairs.observed.states, fit.law
-    series, latent = simulated(law, fit.latent, pairs.observed, SIMULATED * len(own), seed)
+    series, latent = simulated(law, fit.latent, pairs.observed, FINISH.simulated * len(own), seed)
     kept = len(series) // 3  # back, for the calibration
     held, known = series[:kept], latent[:kept]
     series, latent = torch.cat([own, series[kept:]]), torch.cat([fit.latent.mT, latent[kept:]])

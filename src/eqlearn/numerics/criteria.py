@@ -41,6 +41,8 @@ EXACT_QUOTIENT = 1e-12
 # error and rounding add up along it), and the error at which it is right to that.
 MOTION_TOLERANCE = 1e-7
 EXACT_MOTION = 10 * MOTION_TOLERANCE
+# A smaller move of a start or a constant, relative to the state's spread or to itself, is rounding.
+MOTION_ROUNDING = 1e-13
 
 # --- When is something nothing?
 
