@@ -111,19 +111,16 @@ def encoder_scales(observed: Trajectories, scaling: str) -> Tensor:
 
 def build(pairs: Pairs, settings: DynamicsSettings, latents: int, seed: int) -> DynamicsSystem:
     """The untrained population; a seed's start depends on nothing else."""
-    observed, propagated = pairs.observed, pairs.propagated
-    states = len(observed.names)
-    scales = torch.ones(states) if settings.scaling == "raw" else propagated.scales.float()
+    observed, shape, members, seed = pairs.observed, settings.encoder, settings.members, seed * 1000
+    states, times = observed.states.shape[2], observed.states.shape[1]
+    scales = torch.ones(states) if settings.scaling == "raw" else pairs.propagated.scales.float()
     encoder = None
     if latents:
-        encoder = SeriesEncoder(
-            states, observed.states.shape[1], latents, shape=settings.encoder, members=settings.members,
-            scales=encoder_scales(observed, settings.scaling), seed=seed * 1000,
-        )  # fmt: skip
+        read = encoder_scales(observed, settings.scaling)
+        encoder = SeriesEncoder(states, times, latents, shape=shape, scales=read, members=members, seed=seed)
     cell = EQLCell(
-        states, latents, shape=settings.cell, dt=observed.dt, scales=scales, members=settings.members,
-        seed=seed * 1000,
-    )  # fmt: skip
+        states, latents, shape=settings.cell, dt=observed.dt, scales=scales, members=members, seed=seed
+    )
     return DynamicsSystem(encoder, cell)
 
 

@@ -158,11 +158,9 @@ class SeriesEncoder(nn.Module):
         count = len(self.kernels)
         for layer, kernel in enumerate(self.kernels):
             # All members are one grouped convolution; the first reads the same series for each.
-            h = F.conv1d(
-                h, kernel.flatten(0, 1), self.biases[layer].flatten(),
-                stride=self.shape.stride if layer == 0 else 1, groups=1 if layer == 0 else lead,
-            )  # fmt: skip
-            h = act(h)
+            stride, groups = (1, lead) if layer else (self.shape.stride, 1)
+            bias = self.biases[layer].flatten()
+            h = act(F.conv1d(h, kernel.flatten(0, 1), bias, stride=stride, groups=groups))
         h = h.reshape(len(x), lead, -1).transpose(0, 1)
         for layer, weight in enumerate(list(self.weights)[:-1]):
             h = act(torch.baddbmm(self.biases[count + layer][:, None], h, weight.mT))

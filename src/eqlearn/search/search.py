@@ -121,14 +121,8 @@ def discover(
     names_of = {p.name for p in units}
     degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
     columns = screen(table.X, table.y, settings.max_inputs, settings.screening)
-    features = Features.of(
-        table.X,
-        table.y,
-        logarithms="pow" in names_of,
-        degree=degree,
-        columns=columns,
-        most=settings.max_inputs,
-    )
+    powers, most = "pow" in names_of, settings.max_inputs
+    features = Features.of(table.X, table.y, logarithms=powers, degree=degree, columns=columns, most=most)
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = read_outside(extrapolation, X, table.y.shape[1], names)
     deadline, last, end = _deadlines(began, seconds, table.rows, settings)
@@ -152,10 +146,8 @@ def discover(
     failures: Counter[str] = Counter()
     try:
         while not ended:
-            tasks = [
-                curriculum.step(n, archive.parents)
-                for n in range(rounds, rounds + curriculum.generation(rounds))
-            ]
+            numbers = range(rounds, rounds + curriculum.generation(rounds))
+            tasks = [curriculum.step(n, archive.parents) for n in numbers]
             for result in _run(tasks, problem, deadline, n_jobs, journal):
                 archive.add(result, last)
                 started, exact, rounds = started + result.started, exact + result.exact, rounds + 1
@@ -170,11 +162,8 @@ def discover(
     front = archive.front(last)
     failures.update(archive.failures)
     best = choose(rule, front)
-    polished = {
-        id(c): finisher.refit(c, table, end)
-        for c in front
-        if c is best or (table.rows <= read_rows and not last())
-    }
+    chosen = (c for c in front if c is best or (table.rows <= read_rows and not last()))
+    polished = {id(c): finisher.refit(c, table, end) for c in chosen}
     return Found(
         best=polished[id(best)], front=tuple(polished.get(id(c), c) for c in front), restarts=started,
         rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
@@ -187,16 +176,13 @@ def _deadlines(
 ) -> tuple[Deadline, Deadline, Deadline]:
     """When to end the rounds, the reading of formulas, and the search."""
     if seconds is None:
-        return Deadline(math.inf), Deadline(math.inf), Deadline(math.inf)
+        return (Deadline(math.inf),) * 3
     shares = settings.shares
     # The last fit, to all rows of a long table, takes about as long as it took to prepare them.
-    prepared = 0.0
-    if rows > settings.reading.rows:
-        prepared = min(time.time() - began, shares.max_last_fit * seconds)
-    last = seconds - max(shares.last_fit * seconds, prepared)
-    ends = (min(shares.rounds * seconds, last), last, seconds)
-    rounds, reading, search = (Deadline(began + after) for after in ends)
-    return rounds, reading, search
+    prepared = time.time() - began if rows > settings.reading.rows else 0.0
+    last = seconds - max(shares.last_fit * seconds, min(prepared, shares.max_last_fit * seconds))
+    rounds = min(shares.rounds * seconds, last)
+    return Deadline(began + rounds), Deadline(began + last), Deadline(began + seconds)
 
 
 def _run(

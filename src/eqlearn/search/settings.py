@@ -53,9 +53,7 @@ class Library:
     """
 
     factors: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 3.0)
-    turns: tuple[float, ...] = (
-        0.5, 1.0, 1.5, 2.0, 3.0, 5.0, math.pi / 2, math.pi, 2 * math.pi, 4 * math.pi,
-    )  # fmt: skip
+    turns: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, *(k * math.pi for k in (0.5, 1, 2, 4)))
     relative_factors: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     relative_slopes: tuple[float, ...] = tuple(0.25 * 1.35**k for k in range(13))
     relative_turns: tuple[float, ...] = tuple(0.5 * 1.25**k for k in range(20))

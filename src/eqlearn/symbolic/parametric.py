@@ -93,7 +93,7 @@ class Formula:
         return np.broadcast_to(values, np.broadcast_shapes(points.shape[1:], constants.shape[1:]))
 
     def precisely(self, point: np.ndarray, constants: np.ndarray) -> Any:
-        """The value at one point to 50 digits, complex where it is not real."""
+        """The value at one point to fifty digits, complex where it is not real."""
         with mpmath.workdps(DIGITS):
             return self._in_mpmath([mpmath.mpf(v) for v in point], [mpmath.mpf(c) for c in constants])
 
@@ -260,10 +260,6 @@ class Constant:
         return self.value - half, self.value + half
 
 
-# From values that someone wrote down it is further to the optimum than from those that a search found.
-STEPS = 300
-
-
 @dataclass(frozen=True)
 class Refitted:
     """An equation with its constants fitted, in the order they are read, and its root mean square error.
@@ -305,5 +301,6 @@ def refit(equation: Equation, X: Any, y: Any, *, sample_weight: Any = None) -> R
             "remove them, or start from other constants"
         )
     formula = Formula.of(equation)
-    fit = formula.fit(table.X, table.y[:, 0], table.weight, steps=STEPS)
+    # From values that someone wrote down it is further to the optimum than from those that a search found.
+    fit = formula.fit(table.X, table.y[:, 0], table.weight, steps=300)
     return Refitted(formula.with_constants(list(fit.values)), fit.constants, fit.error)

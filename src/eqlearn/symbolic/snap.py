@@ -17,19 +17,13 @@ from eqlearn.symbolic.tape import number_value
 from eqlearn.validation.options import check_least
 
 MAX_DENOMINATOR = 24
+# Relative distances at which data are asked whether a number will do, the boldest first.
 _LADDER = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 
 # value**root == fraction * factor, for each kind of number that is tried.
 _KINDS: tuple[tuple[int, Any], ...] = (
-    (1, sp.S.One),
-    (1, sp.pi),
-    (1, 1 / sp.pi),
-    (1, sp.pi**2),
-    (1, sp.E),
-    (1, 1 / sp.E),
-    (2, sp.S.One),
-    (2, sp.pi),
-    (2, 1 / sp.pi),
+    *((1, factor) for factor in (sp.S.One, sp.pi, 1 / sp.pi, sp.pi**2, sp.E, 1 / sp.E)),
+    *((2, factor) for factor in (sp.S.One, sp.pi, 1 / sp.pi)),
 )
 
 

@@ -53,10 +53,10 @@ class Structure:
 
     def network(self, weights: Sequence[Tensor], masks: Sequence[Tensor]) -> EQL:
         """The network with these weights and masks, in float64."""
+        depth = len(self.layers)
         network = EQL(
-            self.in_features, self.out_features, self.layers, len(self.layers),
-            skip=self.skip, bias=self.bias, seed=0,
-        ).double()  # fmt: skip
+            self.in_features, self.out_features, self.layers, depth, skip=self.skip, bias=self.bias, seed=0
+        ).double()
         with torch.no_grad():
             for linear, weight, mask in zip(network.linears, weights, masks, strict=True):
                 linear.raw.copy_(weight)
