@@ -35,7 +35,7 @@ class FoundMotion:
 
     `found` counts and lists as any search does; its candidates hold one equation for each of `targets`, and
     their errors are of simulations over `horizon` steps from fitted starts, in units of the states' spread.
-    `noise` is what the simulations leave over of each state, in its own units. `rows` are the tables that
+    `noise` is the residual of the simulations of each state, in its own units. `rows` are the tables that
     were searched: states, and their rates or next values. `latents` `(series, latents)` are the hidden
     parameters of each series, where there are such, and `latent_errors` their standard errors.
     """
@@ -158,7 +158,7 @@ class _Task:
         return Deadline(0.0 if self.interrupted else end)
 
     def report(self, best: Candidate, others: Iterable[Found], rounds: int = 0, restarts: int = 0) -> None:
-        """Tells `progress` of the best so far; rounds and restarts of `others` are added."""
+        """Calls `progress` with the best so far; rounds and restarts of `others` are added."""
         if self.progress is not None:
             for found in others:
                 rounds, restarts = rounds + found.rounds, restarts + found.restarts

@@ -36,22 +36,21 @@ class Model:
 
     @property
     def error(self) -> float:
-        """Root mean square of what the simulations leave over, relative to the spread of the states."""
+        """Root mean square residual of the simulations, relative to the spread of the states."""
         return float(np.sqrt((self.fit.errors**2).mean()))
 
     def length(self, weight: float) -> float:
-        """Nats to tell the motion given the equations, and the equations; residuals count with `weight`."""
+        """Nats to describe the motion given the equations, and the equations; residuals count by `weight`."""
         if not self.fit.finite:
             return math.inf
         rows = self.segments.rows
-        told = sum(weight * rows * math.log(max(float(e), MOTION_TOLERANCE)) for e in self.fit.errors)
-        return told + description_length(0, 1.0, *formula_costs(self.equations, self.constants, rows))
+        motion = sum(weight * rows * math.log(max(float(e), MOTION_TOLERANCE)) for e in self.fit.errors)
+        return motion + description_length(0, 1.0, *formula_costs(self.equations, self.constants, rows))
 
     @property
     def weight(self) -> float:
-        """How much a residual tells that the one before it did not: little where the misfit is systematic,
-        but each piece of motion tells as much as one residual. Rounding adds up along a motion and is no
-        misfit."""
+        """How much a residual adds to the one before it: little where the misfit is systematic, but each
+        piece of motion counts as at least one residual. Rounding, which accumulates, is no misfit."""
         if self.error < EXACT_MOTION:
             return 1.0
         correlation = min(max(self.fit.correlation, 0.0), 1.0)

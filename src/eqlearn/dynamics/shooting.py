@@ -38,7 +38,7 @@ class Segments:
     def of(
         trajectories: Trajectories, form: str, steps: int, most: int, scale: np.ndarray | None = None
     ) -> Segments:
-        """From `Trajectories.pieces`; the `scale` is the trajectories' own spread unless told."""
+        """From `Trajectories.pieces`; the `scale` is the trajectories' own spread by default."""
         scale = trajectories.spread if scale is None else scale
         return Segments(trajectories.pieces(steps, most) / scale, scale, trajectories.dt, form)
 
@@ -123,7 +123,7 @@ def shoot(
 
 
 def _linearised(law: VectorField, segments: Segments, point: np.ndarray, substeps: int) -> SquareRoot:
-    """What the simulations leave over of each piece, with slopes by the constants and by the piece's start;
+    """The residuals of the simulation of each piece, with slopes by the constants and by the piece's start;
     not finite if a slope is not."""
     pieces, times, count = segments.values.shape
     c, starts = np.split(point, [len(law.start)])

@@ -124,10 +124,10 @@ class Law:
         self, y: Tensor, z: Tensor, coefficients: Tensor | None = None, inner: Tensor | None = None
     ) -> Any:
         """The states one `dt` later."""
+        form, stepper = self.form, self.stepper
         return step_once(
-            lambda at: self.rate(at, z, coefficients, inner), y,
-            form=self.form, stepper=self.stepper, dt=self.dt,
-        )  # fmt: skip
+            lambda at: self.rate(at, z, coefficients, inner), y, form=form, stepper=stepper, dt=self.dt
+        )
 
     def __call__(
         self, y: Float[Tensor, "states rows"], z: Float[Tensor, "latents rows"]

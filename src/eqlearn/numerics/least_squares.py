@@ -38,7 +38,7 @@ class Rule:
     """How boldly a fit steps, and when it ends.
 
     The damping is divided by `down` after a step that lowers the objective, multiplied by `up` after one that
-    does not and is refused, and stays within `least` and `most`. A member has come to rest when its loss is
+    does not and is refused, and stays within `least` and `most`. A member is done when its loss is
     at most `enough`, or, with a `patience`, after more than that many steps in a row that gained no more than
     the share `gain`, refused ones among them: far from an optimum one such step says little. Without patience
     the first accepted step of so little gain ends it, or a refused one that promised no more, that was

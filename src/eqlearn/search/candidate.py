@@ -11,7 +11,7 @@ import sympy as sp
 
 from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.nn.eql import EQL
-from eqlearn.numerics.criteria import DECISIVE, EXACT_ERROR, constant_cost
+from eqlearn.numerics.criteria import DECISIVE, EXACT_ERROR, SAME_ERROR, constant_cost
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.snap import number_cost
@@ -73,7 +73,7 @@ def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The candidates that no simpler one matches in training error, simplest first."""
     front: list[Candidate] = []
     for candidate in sorted(candidates, key=_size_and_error):
-        if not front or candidate.training_error < front[-1].training_error * (1 - 1e-6) - 1e-15:
+        if not front or candidate.training_error < front[-1].training_error * (1 - SAME_ERROR) - 1e-15:
             front.append(candidate)
     return tuple(front)
 

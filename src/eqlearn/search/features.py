@@ -160,7 +160,8 @@ def screen(
     """The columns of `(rows, in)` to search in, for targets `(rows, out)`: those that stand out of chance.
 
     A column shows by its part in a linear fit; by its square or its product with another column in what the
-    linear fit leaves over; or because the target's rank is another, or wider spread, where the column is.
+    linear fit leaves unexplained; or because the target's rank has another mean or spread at other values of
+    the column.
     """
     columns = X.shape[1]
     if columns <= settings.max_unscreened:
@@ -175,7 +176,7 @@ def screen(
 
 
 def _twice(z: np.ndarray, y: np.ndarray, bins: int) -> np.ndarray:
-    """The gains in the target, and in what curves in its three best columns leave over of it."""
+    """The gains in the target, and in its residual after polynomials in its three best columns."""
     gains = _gains(z, y, bins)
     best = z[:, np.argsort(-gains, kind="stable")[:3]]
     curves = np.column_stack([best**power for power in range(5)])
@@ -197,10 +198,10 @@ def _gains(z: np.ndarray, y: np.ndarray, bins: int) -> np.ndarray:
     products = ((z * left[:, None]).T @ z / rows) ** 2
     ranks = _standard(_ranks(y)[:, None])[:, 0]
     binned = [[_explained(_ranks(x), values, bins) for x in z.T] for values in (ranks, np.abs(ranks))]
-    told = -0.5 * rows * np.log1p(-np.minimum([alone, products.max(axis=1), *binned], 1 - 1e-12))
-    # Bins are as many constants, each of which gains half a nat by chance.
-    told[2:] -= 0.5 * (bins - 2)
-    result: np.ndarray = told.max(axis=0)
+    nats = -0.5 * rows * np.log1p(-np.minimum([alone, products.max(axis=1), *binned], 1 - 1e-12))
+    # Each bin is a constant, which gains half a nat by chance.
+    nats[2:] -= 0.5 * (bins - 2)
+    result: np.ndarray = nats.max(axis=0)
     return result
 
 

@@ -126,7 +126,7 @@ def discover(
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = read_outside(extrapolation, X, table.y.shape[1], names)
     deadline, last, end = _deadlines(began, seconds, table.rows, settings)
-    # Formulas are read and compared on enough rows for more to tell nothing new.
+    # Formulas are read and compared on so large a sample that more rows would add nothing.
     read_rows = settings.reading.rows
     shown = split_rows(training, 1 - read_rows / training.rows, read_rows + 1, seed)[0]
     finisher = Finisher(features, names, shown, validation, outside, last)
@@ -135,11 +135,10 @@ def discover(
     # Penalties are weighed against the error, so the unit of the weights must not count.
     weight = None if seen.weight is None else torch.as_tensor(seen.weight / seen.weight.mean())
     samples = Samples(features.tensor(seen.X), torch.as_tensor((seen.y / features.units).T), weight)
-    problem = Problem(
-        samples, features, vocabulary, Waves.of(samples.x[: len(features.columns)].numpy()),
-        tuple(transforms(vocabulary.unary, samples.y, features.outputs[0])),
-        settings.half if penalty == "half" else settings.l0, hidden_layers, settings,
-    )  # fmt: skip
+    waves = Waves.of(samples.x[: len(features.columns)].numpy())
+    through = tuple(transforms(vocabulary.unary, samples.y, features.outputs[0]))
+    sparsifier = settings.half if penalty == "half" else settings.l0
+    problem = Problem(samples, features, vocabulary, waves, through, sparsifier, hidden_layers, settings)
     curriculum = Curriculum(settings, hidden_layers, features, samples.rows, seed)
 
     started, exact, rounds, ended = 0, 0, 0, ""
@@ -202,7 +201,7 @@ def _run(
                 journal.record(result)
             yield result
     finally:
-        with warnings.catch_warnings():  # joblib tells of rounds that nobody waits for any more
+        with warnings.catch_warnings():  # joblib warns of rounds that nobody waits for any more
             warnings.simplefilter("ignore")
             results.close()
 

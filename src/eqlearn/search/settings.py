@@ -101,6 +101,28 @@ class Symmetry:
 
 
 @dataclass(frozen=True)
+class Drawing:
+    """Where the weights of drawn networks start.
+
+    They are normal, of standard deviation `spread` (less where many inputs meet). The part `waves` of the
+    periodic units of the first layer start at a frequency of the data along one input, with weights of size
+    `aside` on the others. In a network grown from a parent, fresh weights of the read-out and of the parent's
+    units are scaled by these factors, and the part `moved` of the parent's weights moves by `wobble` of its
+    size. The target is fitted as it is in the part `plain` of the networks, else through a transform.
+    """
+
+    spread: float = 0.5
+    waves: float = 0.7
+    aside: float = 0.02
+    fresh_readout: float = 0.3
+    fresh_weight: float = 0.1
+    moved: float = 0.25
+    wobble: float = 0.2
+    plain: float = 0.5
+    plain_of_logarithms: float = 0.25
+
+
+@dataclass(frozen=True)
 class Reading:
     """Which networks are read as formulas, and which formulas end a search.
 
@@ -163,6 +185,7 @@ class Settings:
     library: Library = field(default_factory=Library)
     profile: Profile = field(default_factory=Profile)
     symmetry: Symmetry = field(default_factory=Symmetry)
+    drawing: Drawing = field(default_factory=Drawing)
     reading: Reading = field(default_factory=Reading)
     shares: Shares = field(default_factory=Shares)
     max_inputs: int = 36

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_LOSS, EXACT_SHARE
+from eqlearn.numerics.criteria import ENOUGH_LOSS, EXACT_LOSS, EXACT_SHARE, NO_COEFFICIENT, SAME_ERROR
 from eqlearn.search.ansatz.layout import layout
 from eqlearn.search.ansatz.target_transform import TargetTransform
 from eqlearn.search.networks.fit import Fit, Samples, levenberg_marquardt, normal_equations, stack, take
@@ -122,7 +122,7 @@ def _solve(
         return [], {"cut off by the clock": len(starts)}
     theta = population.turn_signs(theta, seen.x)
     lost = int((population.counts == 0).sum())
-    theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT_LOSS * 1e-6, stop=stop)
+    theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=ENOUGH_LOSS, stop=stop)
     fits = _to_target(population, theta, loss, drawn, samples, stop)
     return fits, {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
 
@@ -133,11 +133,11 @@ def _trimmed(fit: Fit, samples: Samples, stop: Callable[[], bool]) -> Fit:
         return fit
     state = normal_equations(fit.population, fit.theta, samples)
     influence = fit.theta[0].abs() * state.curvature[0].diagonal().sqrt()
-    keep = influence > 1e-7 * influence.max()
+    keep = influence > NO_COEFFICIENT * influence.max()
     if bool(keep.all()):
         return fit
     population, theta = fit.population.restrict(fit.theta, keep[None], [0])
-    theta, loss = levenberg_marquardt(population, theta, samples, steps=15, enough=EXACT_LOSS * 1e-6)
+    theta, loss = levenberg_marquardt(population, theta, samples, steps=15, enough=ENOUGH_LOSS)
     smaller = Fit(population, theta, float(loss[0]))
     return smaller if smaller.exact(samples.rows) else fit
 
@@ -170,8 +170,8 @@ def _starts(
 def _transform(level: Level, problem: Problem, rng: np.random.Generator) -> TargetTransform | None:
     """Half of the members (more where logarithms are seen) get the target through a transformed last unit,
     where depth and signs allow it; the first transform as often as all the others."""
-    depth = level.depth + problem.features.layers(level.bank)
-    plain = 0.25 if level.bank in ("log", "rich") else 0.5
+    depth, drawing = level.depth + problem.features.layers(level.bank), problem.settings.drawing
+    plain = drawing.plain_of_logarithms if level.bank in ("log", "rich") else drawing.plain
     if not problem.transforms or depth >= problem.hidden_layers or rng.random() < plain:
         return None
     first, *others = problem.transforms
@@ -181,19 +181,20 @@ def _transform(level: Level, problem: Problem, rng: np.random.Generator) -> Targ
 def _drawn(task: Step, problem: Problem, rng: np.random.Generator) -> Proposal:
     level = task.level or Level(1, 2, 1)
     samples, features, vocabulary = problem.samples, problem.features, problem.vocabulary
-    bank = features.bank(level.bank)
+    bank, drawing = features.bank(level.bank), problem.settings.drawing
     if task.parents:
         parent = task.parents[int(rng.integers(len(task.parents)))]
         left = samples.y - parent.population.evaluate(parent.theta, samples.x)[0]
         spectrum = problem.waves.spectrum(left.numpy())
-        return None, grown_start(parent, level, bank, features, vocabulary, spectrum, rng)
+        return None, grown_start(parent, level, bank, features, vocabulary, spectrum, rng, drawing)
     transform = _transform(level, problem, rng)
     target = samples.y if transform is None else transform.target
     # A product is a sum of logarithms: where the target's logarithm is fitted, logarithms are what to draw.
     if transform is not None and transform.unit.name == "exp":
         vocabulary = vocabulary.favouring("log")
     structure = vocabulary.draw(level, features.count, samples.y.shape[0], rng)
-    return transform, random_start(structure, bank, features, problem.waves.spectrum(target.numpy()), rng)
+    spectrum = problem.waves.spectrum(target.numpy())
+    return transform, random_start(structure, bank, features, spectrum, rng, drawing)
 
 
 def _to_target(
@@ -217,9 +218,7 @@ def _to_target(
             outer.append(transform.outer(Fit(fit.population, unscaled, fit.loss)))
     if outer:
         joined, packed = stack([p for p, _ in outer], [v[0] for _, v in outer])
-        packed, loss = levenberg_marquardt(
-            joined, packed, samples, steps=20, enough=EXACT_LOSS * 1e-6, stop=stop
-        )
+        packed, loss = levenberg_marquardt(joined, packed, samples, steps=20, enough=ENOUGH_LOSS, stop=stop)
         fits += [take(joined, packed, loss, i) for i in range(joined.members) if math.isfinite(loss[i])]
     return fits
 
@@ -228,7 +227,9 @@ def _finalists(fits: list[Fit], rows: int, most: int, largest: int) -> list[Fit]
     """The best by score that differ; large ones are costly to eliminate and seldom right, so few of them."""
     chosen: list[Fit] = []
     for fit in sorted(fits, key=lambda f: f.score(rows)):
-        twins = [f for f in chosen if f.weights == fit.weights and abs(f.loss - fit.loss) <= 1e-6 * f.loss]
+        twins = [
+            f for f in chosen if f.weights == fit.weights and abs(f.loss - fit.loss) <= SAME_ERROR * f.loss
+        ]
         exact = [f for f in chosen if max(f.loss, fit.loss) < EXACT_LOSS and f.weights <= fit.weights]
         large = fit.weights > largest and any(f.weights > largest for f in chosen)
         if not twins and len(exact) < 2 and not large:

@@ -227,7 +227,7 @@ def _differentiated(
 
 
 def noise_of(equation: Equation, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """The standard deviation of what an equation leaves over, its constants' freedom discounted."""
+    """The standard deviation of an equation's residuals, with a degree of freedom less for each constant."""
     left = y - equation(X)
     square = float(left @ left) if weight is None else float(left**2 @ (weight / weight.mean()))
     return math.sqrt(square / max(1, len(y) - len(equation.constants)))

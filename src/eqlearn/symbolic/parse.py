@@ -46,7 +46,7 @@ class Token(NamedTuple):
 class Value(NamedTuple):
     """An expression and, if it holds no variable, its float64 value.
 
-    SymPy computes with numbers of any size, and `exp(exp(exp(9)))` would keep it busy for ever; what
+    SymPy computes with numbers of any size, and `exp(exp(exp(9)))` would never end; what
     overflows in float64 is refused before SymPy sees it.
     """
 

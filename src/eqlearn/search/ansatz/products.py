@@ -48,7 +48,7 @@ def product_factors(problem: Problem, stop: Callable[[], bool] = never) -> list[
     factors = [c for i, c in enumerate(some.columns) if i not in problem.features.logarithms]
     factors += [*sums, *functions]
     factors += some.roots([*sums, *some.monomials()], [p for p in some.unary if p.name == "log"])
-    # tanh ± 1 is nothing but an exponential with 1 added, upside down; near its limits it has no digits.
+    # tanh ± 1 is the inverse of an exponential plus 1, and loses its digits near its limits.
     movable = [atom for atom in functions if not atom.key.startswith("tanh(")]
     factors += until(stop, (atom.plus(step) for atom in movable for step in (1.0, -1.0)))
     shallow = (f for f in factors if f.depth < problem.hidden_layers)

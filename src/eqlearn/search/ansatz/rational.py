@@ -44,7 +44,7 @@ def rational_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Ite
     banks += [problem.features.squares] if problem.features.squares else []
     for transform in problem.targets:
         if transform is not None and transform.unit.name == "inv":
-            continue  # a quotient upside down is a quotient
+            continue  # the inverse of a quotient is a quotient
         if stop():
             return
         y, _ = problem.seen(transform)

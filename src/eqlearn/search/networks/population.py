@@ -197,7 +197,7 @@ class Population:
 
     @torch.no_grad()
     def turn_signs(self, theta: Tensor, x: Tensor) -> Tensor:
-        """Turns round the arguments that a guard sees only by magnitude where they are mostly negative, so
+        """Flips the sign of arguments that a guard sees only by magnitude where they are mostly negative, so
         that the plain formula is defined on the data."""
         _, _, at = self._forward(self.maps(theta), x, guarded=True)
         signs = []
