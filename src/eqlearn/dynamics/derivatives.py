@@ -71,7 +71,7 @@ def choose_window(series: Sequence[np.ndarray]) -> SavitzkyGolay:
 
 
 def noise_level(series: Sequence[np.ndarray]) -> np.ndarray:
-    """The standard deviation of each state's noise, by what neighbouring values say of a value."""
+    """The standard deviation of each state's noise: how far values are from what their neighbours predict."""
     times = min(len(one) for one in series)
     left = [
         min(_left_out([one[:, k] for one in series], window) for window in _windows(times))
@@ -88,7 +88,7 @@ def _windows(times: int) -> list[SavitzkyGolay]:
 
 
 def _left_out(series: Sequence[np.ndarray], window: SavitzkyGolay) -> float:
-    """The mean square by which values differ from what their neighbours say."""
+    """The mean square difference of values from what their neighbours predict."""
     weights = window.weights(0)[window.half]
     own = weights[window.half]
     total, count = 0.0, 0

@@ -97,7 +97,7 @@ class _Law:
 
     def hidden(self, latents: int) -> list[int]:
         """The places of the constants that differ between series, the surest first."""
-        # By its own error each: a series that hardly moves may be far off and say nothing.
+        # Each by its own error: in a series that hardly moves a constant may be far off.
         common = np.array([self._mean(i) for i in range(self.values.shape[1])])
         sure = np.sqrt((((self.values - common) / self.errors) ** 2).mean(axis=0))
         least = self.settings.differing_share * np.abs(self.values).mean(axis=0)

@@ -79,7 +79,7 @@ class Model:
 def fitted_model(
     equations: Sequence[Equation], segments: Segments, *, before: Model | None = None, iterations: int = 8
 ) -> Model:
-    """Equations with their constants fitted through the motion; `before` lends its pieces' starts."""
+    """Equations with their constants fitted through the motion; starts are those of `before`, if given."""
     vector_field = VectorField(equations)
     same = before is not None and before.fit.starts.shape == segments.values[:, 0].shape
     starts = before.fit.starts if before is not None and same else None

@@ -51,7 +51,7 @@ class EQLCell(nn.Module):
     """States `(states, rows)` and latents `(latents, rows)` to the states one `dt` later.
 
     Feature-major as `EQL.propagate`, with an axis of members before where there are `members`. `scales`
-    divides each state before the equations see it; `symbolic` speaks in the user's units.
+    divides each state before the equations see it; `symbolic` is in the user's units.
     """
 
     scales: Tensor

@@ -82,7 +82,7 @@ class FoundDynamics:
 
     @torch.no_grad()
     def latent(self, observed: Float[Tensor, "series time states"]) -> Float[Tensor, "latents series"]:
-        """What the encoder says of these series."""
+        """The latents of these series."""
         if self.encoder is None:
             return observed.new_zeros(0, len(observed)).double()
         z: Tensor = self.encoder.eval()(observed.to(self.encoder.biases[0]))
@@ -242,7 +242,7 @@ def _assembled(system: DynamicsSystem, fit: Refined, failures: int) -> FoundDyna
 def _distil_(
     found: FoundDynamics, pairs: Pairs, settings: DynamicsSettings, seed: int, follow: Follow
 ) -> bool:
-    """Makes the encoder, in place, say what the law needs to hear: its read-out by least squares, and all of
+    """Makes the encoder, in place, give the latents that the law needs: its read-out by least squares, all of
     it over the phases of `distil`; false if that diverged."""
     fit, encoder = found.refined, found.encoder
     if fit is None or encoder is None:

@@ -1,4 +1,4 @@
-"""From a trained cell to a short law, and an encoder that says what the law needs to hear."""
+"""From a trained cell to a short law, and an encoder that gives the latents the law needs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def finish(
 ) -> Refined:
     """The law with the fewest terms that the propagated series ask for, each to all its digits.
 
-    `z` is what the encoder says of each series; here it is only where the search for each series' own
+    `z` is the encoder's latent of each series; here it is only where the search for each series' own
     latent starts. `orders` times, terms multiplied by a latent are offered too, and stay if the information
     criterion improves. The result is in a canonical gauge (see `gauge`).
     """

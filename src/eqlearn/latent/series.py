@@ -74,7 +74,7 @@ class Standardised(nn.Module):
 
     @torch.no_grad()
     def rest_(self) -> None:
-        """Makes it a mere halving: what comes in has its units already."""
+        """Reduces it to the factor ½, for inputs that are standardised already."""
         self.mean.zero_()
         self.variance.fill_(1.0)
         if self.gain is not None and self.offset is not None:
@@ -192,7 +192,7 @@ class SeriesEncoder(nn.Module):
     def calibrate_(self, x: Float[Tensor, "series time states"], z: Float[Tensor, "series latents"]) -> None:
         """Shifts and stretches each latent so that on these series it is `z` on average, large or small.
 
-        Only series that the encoder was not fitted to can show this: of those it was, it seems right.
+        The series must not be those that the encoder was fitted to, which it matches too well.
         """
         check_single("read-out", self.members)
         raw = self.raw(x)[0].double()

@@ -47,7 +47,7 @@ class DynamicsSystem(nn.Module):
         self.cell = cell
 
     def latent(self, observed: Float[Tensor, "batch time states"]) -> Float[Tensor, "*members latents batch"]:
-        """What the encoder says of the series, feature-major."""
+        """The latents of the series, feature-major."""
         if self.encoder is None:
             return observed.new_zeros(0, len(observed))
         return read_latents(self.encoder, observed).mT

@@ -71,9 +71,9 @@ LOOSE = 1e-3
 
 # Fits of more parameters than this part of the observations are not believed: anything could be fitted.
 CREDIBLE = 0.75
-# A quotient, and a profiled function, above these parts of the target's variance are no start for anything.
+# A quotient, and a profiled function, that leave more than these parts of the target's variance are no start.
 WORTHLESS_QUOTIENT, WORTHLESS_PROFILE = 0.1, 1e-2
-# With fewer rows for each constant, a row left out hardly differs from one that was fitted.
+# With fewer rows for each constant, leaving one out says little about prediction.
 ROWS_PER_CONSTANT = 5
 # A row that alone determines a constant can't be predicted; its residual counts this many times.
 MAX_LEVERAGE_FACTOR = 1e3

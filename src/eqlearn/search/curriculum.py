@@ -54,12 +54,12 @@ class Curriculum:
         return len(self.strategies) + len(self.lessons) * 3 // 2
 
     def generation(self, number: int) -> int:
-        """How many rounds run side by side from round `number` on; they can't learn from each other."""
+        """How many rounds run in parallel from round `number` on; none of them sees what the others find."""
         later = number - len(self.strategies)
         return 1 if later < 3 else 2 if later < 11 else 4
 
     def step(self, number: int, parents: Sequence[Fit]) -> Step:
-        """First what can be solved without luck; then the lessons in turn, every third round growing from
+        """First what linear algebra can solve; then the lessons in turn, every third round growing from
         the best so far."""
         if number < len(self.strategies):
             return Step(number, self.seed, self.strategies[number])

@@ -248,7 +248,7 @@ class Journal(Protocol):
 
 @dataclass
 class Memory:
-    """A journal for `discover`; `fingerprint` says of which data and settings, `seed` from which start."""
+    """A journal in memory; `fingerprint` identifies the data and settings it belongs to, `seed` the start."""
 
     fingerprint: str
     seed: int

@@ -228,7 +228,7 @@ def _number(text: str) -> Value:
         return Value(sp.Integer(int(text)), float(text))
     value = float(text)
     mantissa, _, exponent = text.lower().partition("e")
-    # What float64 can hardly hold, or not at all, keeps all its digits: it may stand beside an exponential.
+    # Near the limits of float64 and beyond, all digits are kept: the number may stand beside an exponential.
     if 2.0**-1000 <= value <= 2.0**1000 or not re.search("[1-9]", mantissa):
         return Value(fitted(value), value)
     if abs(int(exponent)) > MAX_EXPONENT:

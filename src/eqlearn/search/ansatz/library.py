@@ -26,8 +26,8 @@ from eqlearn.search.problem import Problem
 class Atom:
     """A simple expression in the user's units: its values, how a network computes it, what it is made of.
 
-    The depth counts the layers of squares and products that its inputs stand for, too; the cost is how much
-    there is to say about it.
+    The depth includes the layers of squares and products that its inputs stand for; the cost says how complex
+    it is.
     """
 
     value: Tensor

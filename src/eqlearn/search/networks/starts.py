@@ -39,7 +39,7 @@ class Waves:
 
     rows: np.ndarray  # which rows are looked at, by number
     frequencies: np.ndarray
-    projectors: np.ndarray  # (in, frequencies, 2, rows): orthonormal, free of constant, slope and bend
+    projectors: np.ndarray  # (in, frequencies, 2, rows): orthonormal, and orthogonal to 1, x and x²
 
     @staticmethod
     def of(x: np.ndarray, most: int = 400) -> Waves:
@@ -90,7 +90,7 @@ class Start:
     weights: list[Tensor]
 
 
-# Units that may see a logarithm: products of powers come of them; a sine or root of a logarithm is no law.
+# Units that may see a logarithm, to form products of powers; a sine or root of a logarithm is no law.
 OF_LOGARITHMS = frozenset({"id", "exp", "mul"})
 
 

@@ -75,7 +75,7 @@ class Level:
     skip: bool = False
 
 
-# Simplest first; the search walks down the list and goes round its end again with fresh draws.
+# Simplest first; after the last one the search begins again with fresh draws.
 LEVELS = (
     Level(1, 3, 1),
     Level(1, 2, 1, "rich", skip=True),
@@ -121,9 +121,9 @@ class Vocabulary:
         return replace(self, unary=self.unary + tuple(favourite) * (len(self.unary) - 1))
 
     def draw(self, level: Level, in_features: int, out_features: int, rng: np.random.Generator) -> Structure:
-        """A random structure of that size; neighbours of one kind stand together.
+        """A random structure of that size; units of one kind stand together.
 
-        Half of the structures draw from two kinds only: laws repeat themselves.
+        Half of the structures draw from two kinds only, since laws repeat themselves.
         """
         layers = []
         kinds = self.unary
