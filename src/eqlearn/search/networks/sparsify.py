@@ -49,11 +49,13 @@ class Half:
         done = 0
         for fraction, size in self.drops:
             begin, done = done, round(fraction * self.steps)
-            theta, _ = fit(population, theta, steps=done - begin, penalty=partial(self._coefficient, begin))
+            theta, _ = fit(
+                population, theta, steps=done - begin, penalty=partial(self._coefficient, begin=begin)
+            )
             population, theta = population.restrict(theta, theta.abs() > size)
         return population, theta
 
-    def _coefficient(self, begin: int, theta: Tensor, step: int) -> Tensor:
+    def _coefficient(self, theta: Tensor, step: int, begin: int = 0) -> Tensor:
         t = (begin + step) / max(1, self.steps - 1)
         (high, low), (wide, narrow) = self.penalty, self.width
         strength, width = high * (low / high) ** t, wide * (narrow / wide) ** t
