@@ -41,7 +41,7 @@ class SavitzkyGolay:
 def smooth(series: Sequence[np.ndarray], dt: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """States and rates of change of series `(time, states)`, each state with a window of its own.
 
-    The first and last times of a series, where the window is not full, are left out as far as a fifth of it.
+    Times at the ends, where the window is not full, are left out, but never more than a fifth of a series.
     """
     windows = [choose_window([one[:, k] for one in series]) for k in range(series[0].shape[1])]
     half = max(window.half for window in windows)
@@ -59,7 +59,7 @@ def smooth(series: Sequence[np.ndarray], dt: float) -> tuple[list[np.ndarray], l
 def choose_window(series: Sequence[np.ndarray]) -> SavitzkyGolay:
     """The window whose slopes of these series `(time,)` have the least expected error.
 
-    The noise is what the best window leaves over when it predicts each value from the others. A window's
+    The noise is the residual of the best window when it predicts each value from the others. A window's
     error is the noise that passes through it, and the bias that a polynomial two degrees higher shows.
     """
     windows = _windows(min(len(one) for one in series))
@@ -71,7 +71,7 @@ def choose_window(series: Sequence[np.ndarray]) -> SavitzkyGolay:
 
 
 def noise_level(series: Sequence[np.ndarray]) -> np.ndarray:
-    """The standard deviation of each state's noise, by what neighbouring values say of a value."""
+    """The standard deviation of each state's noise: how far values are from what their neighbours predict."""
     times = min(len(one) for one in series)
     left = [
         min(_left_out([one[:, k] for one in series], window) for window in _windows(times))
@@ -88,7 +88,7 @@ def _windows(times: int) -> list[SavitzkyGolay]:
 
 
 def _left_out(series: Sequence[np.ndarray], window: SavitzkyGolay) -> float:
-    """The mean square by which values differ from what their neighbours say."""
+    """The mean square difference of values from what their neighbours predict."""
     weights = window.weights(0)[window.half]
     own = weights[window.half]
     total, count = 0.0, 0

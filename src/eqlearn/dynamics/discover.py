@@ -35,7 +35,7 @@ class FoundMotion:
 
     `found` counts and lists as any search does; its candidates hold one equation for each of `targets`, and
     their errors are of simulations over `horizon` steps from fitted starts, in units of the states' spread.
-    `noise` is what the simulations leave over of each state, in its own units. `rows` are the tables that
+    `noise` is the residual of the simulations of each state, in its own units. `rows` are the tables that
     were searched: states, and their rates or next values. `latents` `(series, latents)` are the hidden
     parameters of each series, where there are such, and `latent_errors` their standard errors.
     """
@@ -146,9 +146,23 @@ class _Task:
         self.stopped = False
 
     @property
+    def every(self) -> list[Found]:
+        return [found for each in self.found for found in each.values()]
+
+    @property
     def interrupted(self) -> bool:
-        ended = [found.ended for each in self.found for found in each.values()]
-        return self.stopped or "interrupted" in ended
+        return self.stopped or any(found.ended == "interrupted" for found in self.every)
+
+    def stop(self, end: float) -> Deadline:
+        """The end, or at once where the search was interrupted."""
+        return Deadline(0.0 if self.interrupted else end)
+
+    def report(self, best: Candidate, others: Iterable[Found], rounds: int = 0, restarts: int = 0) -> None:
+        """Calls `progress` with the best so far; rounds and restarts of `others` are added."""
+        if self.progress is not None:
+            for found in others:
+                rounds, restarts = rounds + found.rounds, restarts + found.restarts
+            self.progress(Progress(rounds, restarts, time.time() - self.began, best))
 
     def search(self, name: str, states: Sequence[int], layers: int, end: float, restarts: int | None) -> None:
         """Searches each of these states by itself; the time until `end` is shared evenly."""
@@ -162,15 +176,15 @@ class _Task:
             self.found[k][name] = discover(
                 self.X, self.y[:, k], hidden_layers=layers, restarts=restarts, settings=SEARCHES[name],
                 seconds=None if math.isinf(share) else max(share, 0.1),
-                progress=self._report(k, name), journal=journal, **self.options,
+                progress=self._joint_report(k, name), journal=journal, **self.options,
             )  # fmt: skip
 
-    def _report(self, state: int, name: str) -> Callable[[Progress], None]:
+    def _joint_report(self, state: int, name: str) -> Callable[[Progress], None]:
+        """What reports the progress of one state's search as that of all."""
+
         def report(latest: Progress) -> None:
-            if self.progress is None:
-                return
-            every = [(k, n, f) for k, each in enumerate(self.found) for n, f in each.items()]
-            others = [f for k, n, f in every if (k, n) != (state, name)]
+            before = self.found[state].get(name)
+            others = [found for found in self.every if found is not before]
             best = [_best(each) for each in self.found]
             mine = best[state]
             if mine is None or latest.best.description_length < mine.description_length:
@@ -181,10 +195,8 @@ class _Task:
                 training_error=math.sqrt(sum(b.training_error**2 for b in there) / len(there)),
                 description_length=sum(b.description_length for b in there),
                 exact=all(b.exact for b in there),
-            )  # fmt: skip
-            rounds, restarts = sum(f.rounds for f in others), sum(f.restarts for f in others)
-            spent = time.time() - self.began
-            self.progress(Progress(rounds + latest.round, restarts + latest.restarts, spent, joint))
+            )
+            self.report(joint, others, latest.round, latest.restarts)
 
         return report
 
@@ -192,19 +204,21 @@ class _Task:
         """The best equations together, of all that were found so far."""
         best = [_best(each) for each in self.found]
         first = [b.equations[0] for b in best if b is not None] if before is None else before.equations
-        stop = Deadline(0.0 if self.interrupted else end)
         try:
-            model = best_together(
-                [_front(each, self.settings.max_simulated) for each in self.found], first, self.segments, stop
-            )
+            model = best_together(self._fronts, first, self.segments, self.stop(end))
         except KeyboardInterrupt:
             self.stopped = True
             model = fitted_model(first, self.segments) if before is None else before
-        if self.progress is not None:
-            every = [f for each in self.found for f in each.values()]
-            rounds, restarts = sum(f.rounds for f in every), sum(f.restarts for f in every)
-            self.progress(Progress(rounds, restarts, time.time() - self.began, model.candidate()))
+        self.report(model.candidate(), self.every)
         return model
+
+    @property
+    def _fronts(self) -> list[list[Equation]]:
+        """All equations that each state's searches found, simplest first."""
+        fronts = [pareto_front([c for found in each.values() for c in found.front]) for each in self.found]
+        longest = self.settings.max_simulated
+        short = [[c.equation for c in front if c.complexity <= longest] for front in fronts]
+        return [some or [front[0].equation] for some, front in zip(short, fronts, strict=True)]
 
     def unexplained(self, model: Model) -> list[int]:
         """The states whose simulation misses more than the noise, or whose equation is long."""
@@ -220,24 +234,17 @@ class _Task:
     def finish(self, model: Model, end: float) -> FoundMotion:
         """Refits on long pieces where there is noise, snaps, and lists the front."""
         noisy = model.fit.finite and model.error > self.settings.noisy
-        segments = Segments.of(
-            self.trajectories,
-            self.form.name,
-            self.settings.long_steps if noisy else self.settings.short_steps,
-            self.settings.fit_segments,
-        )
+        steps = self.settings.long_steps if noisy else self.settings.short_steps
+        segments = Segments.of(self.trajectories, self.form.name, steps, self.settings.fit_segments)
         try:
             final = fitted_model(model.equations, segments)
             if final.fit.finite:
-                model = snapped(without_spare_terms(final, Deadline(0.0 if self.interrupted else end)))
+                model = snapped(without_spare_terms(final, self.stop(end)))
         except KeyboardInterrupt:
             self.stopped = True
         best = model.candidate()
-        front = self._joint_front(best, model, Deadline(0.0 if self.interrupted else end))
-        every = [found for each in self.found for found in each.values()]
-        failures: Counter[str] = Counter()
-        for found in every:
-            failures.update(found.failures)
+        front, every = self._joint_front(best, model, self.stop(end)), self.every
+        failures = sum((Counter(f.failures) for f in every), Counter())
         found = Found(
             best=best, front=front,
             restarts=sum(f.restarts for f in every), rounds=sum(f.rounds for f in every),
@@ -260,13 +267,14 @@ class _Task:
 
     def _joint_front(self, best: Candidate, model: Model, stop: Callable[[], bool]) -> tuple[Candidate, ...]:
         """The chosen equations, and what each bound on a state's formula would have given."""
-        fronts = [_front(each, self.settings.max_simulated) for each in self.found]
+        fronts = self._fronts
         bounds = sorted({e.complexity for front in fronts for e in front})
         seen, candidates = set(), [best]
         for bound in bounds[:8]:
             if stop():
                 break
-            chosen = tuple(_largest_within(front, bound) for front in fronts)
+            within = ([e for e in front if e.complexity <= bound] or front[:1] for front in fronts)
+            chosen = tuple(max(front, key=lambda e: e.complexity) for front in within)
             if chosen in seen or sum(e.complexity for e in chosen) >= best.complexity:
                 continue
             seen.add(chosen)
@@ -274,16 +282,6 @@ class _Task:
         return (*(c for c in pareto_front(candidates) if c.training_error > best.training_error), best)
 
 
-def _largest_within(front: Sequence[Equation], bound: int) -> Equation:
-    return max((e for e in front if e.complexity <= bound), key=lambda e: e.complexity, default=front[0])
-
-
 def _best(searches: dict[str, Found]) -> Candidate | None:
     every = [c for found in searches.values() for c in found.front]
     return min(every, key=lambda c: c.description_length, default=None)
-
-
-def _front(searches: dict[str, Found], longest: int) -> list[Equation]:
-    """All equations that a state's searches found, simplest first."""
-    front = pareto_front([c for found in searches.values() for c in found.front])
-    return [c.equations[0] for c in front if c.complexity <= longest] or [front[0].equations[0]]

@@ -19,14 +19,6 @@ CellForm: TypeAlias = Literal["map", "residual", "ode"]
 Rate: TypeAlias = "Callable[[Any], Any]"
 
 
-def _euler(f: Rate, y: Any, dt: Any) -> Any:
-    return y + dt * f(y)
-
-
-def _midpoint(f: Rate, y: Any, dt: Any) -> Any:
-    return y + dt * f(y + dt / 2 * f(y))
-
-
 def _rk4(f: Rate, y: Any, dt: Any) -> Any:
     a = f(y)
     b = f(y + dt / 2 * a)
@@ -36,7 +28,11 @@ def _rk4(f: Rate, y: Any, dt: Any) -> Any:
 
 
 # `step(f, y, dt)` for a rate of change f: on tensors and on SymPy's columns alike.
-STEPPERS: dict[str, Callable[[Rate, Any, Any], Any]] = {"euler": _euler, "midpoint": _midpoint, "rk4": _rk4}
+STEPPERS: dict[str, Callable[[Rate, Any, Any], Any]] = {
+    "euler": lambda f, y, dt: y + dt * f(y),
+    "midpoint": lambda f, y, dt: y + dt * f(y + dt / 2 * f(y)),
+    "rk4": _rk4,
+}
 
 
 def step_once(f: Rate, y: Any, *, form: CellForm, stepper: str, dt: Any) -> Any:

@@ -60,9 +60,10 @@ def discover_hidden(
         **options,
     )  # fmt: skip
     steps = settings.long_steps if first.horizon > settings.short_steps else settings.short_steps
-    law = _Law.of(first.equations, trajectories, form, steps, first.found.best.training_error, settings)
-    chosen = law.hidden(latents)
-    law = law.with_latents(chosen)
+    freed = tuple(Equation(_with_constants(e.expr), e.variables) for e in first.equations)
+    law = _Law(freed, trajectories, form, steps, first.found.best.training_error, settings)
+    law = replace(law, fits=_fits(law))
+    law = law.with_latents(law.hidden(latents))
     return _found(law, first, trajectories, time.time() - began)
 
 
@@ -85,19 +86,6 @@ class _Law:
     signs: tuple[int, ...] = ()
     known: tuple[float, ...] = ()
 
-    @staticmethod
-    def of(
-        equations: Sequence[Equation],
-        trajectories: Trajectories,
-        form: str,
-        steps: int,
-        noise: float,
-        settings: MotionSettings,
-    ) -> _Law:
-        freed = tuple(Equation(_with_constants(e.expr), e.variables) for e in equations)
-        law = _Law(freed, trajectories, form, steps, noise, settings)
-        return replace(law, fits=_fits(law))
-
     @property
     def values(self) -> np.ndarray:
         """Every series' constants, `(series, constants)`."""
@@ -109,17 +97,12 @@ class _Law:
 
     def hidden(self, latents: int) -> list[int]:
         """The places of the constants that differ between series, the surest first."""
-        spread = self.values.std(axis=0)
-        # By its own error each: a series that hardly moves may be far off and say nothing.
+        # Each by its own error: in a series that hardly moves a constant may be far off.
         common = np.array([self._mean(i) for i in range(self.values.shape[1])])
         sure = np.sqrt((((self.values - common) / self.errors) ** 2).mean(axis=0))
-        size = np.abs(self.values).mean(axis=0)
-        places = [
-            int(i)
-            for i in np.argsort(-sure)
-            if sure[i] > self.settings.differing_errors
-            and spread[i] > self.settings.differing_share * size[i]
-        ]
+        least = self.settings.differing_share * np.abs(self.values).mean(axis=0)
+        differs = (sure > self.settings.differing_errors) & (self.values.std(axis=0) > least)
+        places = [int(i) for i in np.argsort(-sure) if differs[i]]
         if not places:
             raise InvalidArgument(
                 "no constant of the equations of motion differs between the series; search without `latents`"
@@ -134,9 +117,7 @@ class _Law:
     def with_latents(self, places: Sequence[int]) -> _Law:
         """The constants that are the same everywhere set to their common value, the simplest within its
         error, and the parameters fitted again."""
-        shared = [i for i in range(self.values.shape[1]) if i not in places]
-        fixed = np.zeros(self.values.shape[1], dtype=bool)
-        fixed[shared] = True
+        fixed = ~np.isin(np.arange(self.values.shape[1]), places)
         common = np.array([self._common(i) if fixed[i] else math.nan for i in range(len(fixed))])
         fits = _fits(self, fixed, common)
         signs = tuple(1 if np.median(self.values[:, p]) >= 0 else -1 for p in places)
@@ -163,9 +144,8 @@ def _with_constants(expr: sp.Expr) -> sp.Expr:
     terms = []
     for term in sp.Add.make_args(sp.expand(expr)):
         number, rest = term.as_independent(*term.free_symbols, as_Add=False)
-        terms.append(
-            sp.Mul(fitted(float(number)), rest, evaluate=False) if rest != 1 else fitted(float(number))
-        )
+        constant = fitted(float(number))
+        terms.append(constant if rest == 1 else sp.Mul(constant, rest, evaluate=False))
     return sp.Add(*terms)
 
 
@@ -201,10 +181,8 @@ def _found(law: _Law, first: FoundMotion, trajectories: Trajectories, seconds: f
     names = latent_names(len(wanted))
     variables = (*trajectories.names, *names)
     common = np.median(law.values, axis=0)
-    numbers: list[Any] = [fitted(float(c)) for c in common]
-    for i, c in enumerate(common):
-        simple = snap_constant(float(c), 1e-9 * abs(float(c)) + 1e-12)
-        numbers[i] = numbers[i] if simple is None else simple
+    simple = [snap_constant(float(c), 1e-9 * abs(float(c)) + 1e-12) for c in common]
+    numbers: list[Any] = [fitted(float(c)) if s is None else s for c, s in zip(common, simple, strict=True)]
     for place, sign, name in zip(wanted, law.signs, names, strict=True):
         numbers[place] = sign * real_symbol(name)
     equations = tuple(

@@ -36,22 +36,21 @@ class Model:
 
     @property
     def error(self) -> float:
-        """Root mean square of what the simulations leave over, relative to the spread of the states."""
+        """Root mean square residual of the simulations, relative to the spread of the states."""
         return float(np.sqrt((self.fit.errors**2).mean()))
 
     def length(self, weight: float) -> float:
-        """Nats to tell the motion given the equations, and the equations; residuals count with `weight`."""
+        """Nats to describe the motion given the equations, and the equations; residuals count by `weight`."""
         if not self.fit.finite:
             return math.inf
         rows = self.segments.rows
-        told = sum(weight * rows * math.log(max(float(e), MOTION_TOLERANCE)) for e in self.fit.errors)
-        return told + description_length(0, 1.0, *formula_costs(self.equations, self.constants, rows))
+        motion = sum(weight * rows * math.log(max(float(e), MOTION_TOLERANCE)) for e in self.fit.errors)
+        return motion + description_length(0, 1.0, *formula_costs(self.equations, self.constants, rows))
 
     @property
     def weight(self) -> float:
-        """How much a residual tells that the one before it did not: little where the misfit is systematic,
-        but each piece of motion tells as much as one residual. Rounding adds up along a motion and is no
-        misfit."""
+        """How much a residual adds to the one before it: little where the misfit is systematic, but each
+        piece of motion counts as at least one residual. Rounding, which accumulates, is no misfit."""
         if self.error < EXACT_MOTION:
             return 1.0
         correlation = min(max(self.fit.correlation, 0.0), 1.0)
@@ -80,23 +79,20 @@ class Model:
 def fitted_model(
     equations: Sequence[Equation], segments: Segments, *, before: Model | None = None, iterations: int = 8
 ) -> Model:
-    """Equations with their constants fitted through the motion; `before` lends its pieces' starts."""
+    """Equations with their constants fitted through the motion; starts are those of `before`, if given."""
     vector_field = VectorField(equations)
     same = before is not None and before.fit.starts.shape == segments.values[:, 0].shape
     starts = before.fit.starts if before is not None and same else None
     # Coarse steps show what is far off; what comes close is integrated as finely as it deserves.
-    substeps = enough_substeps(equations, segments, 1.0)
-    fit = shoot(vector_field, segments, starts=starts, substeps=substeps, iterations=iterations)
-    while fit.finite:
+    substeps, values = enough_substeps(equations, segments, 1.0), None
+    while True:
+        fit = shoot(vector_field, segments, values, starts=starts, substeps=substeps, iterations=iterations)
         model = Model(vector_field, fit, segments)
-        finer = enough_substeps(model.equations, segments, float(fit.errors.min()))
-        if finer <= substeps:
-            break
-        substeps = finer
-        fit = shoot(
-            vector_field, segments, fit.values, starts=fit.starts, substeps=substeps, iterations=iterations
-        )
-    return Model(vector_field, fit, segments)
+        tried, values, starts = substeps, fit.values, fit.starts
+        if fit.finite:
+            substeps = enough_substeps(model.equations, segments, float(fit.errors.min()))
+        if substeps <= tried:
+            return model
 
 
 def best_together(

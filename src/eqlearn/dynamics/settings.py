@@ -16,7 +16,8 @@ class MotionSettings:
     `rate_rows`: neighbouring rates come from the same values. Simulations that choose among equations take
     `short_steps` of `choice_segments`; the last fit takes `fit_segments`, of `long_steps` where an error
     above `noisy`, in units of the spread, says that constants gain from them. A state is explained when its
-    simulation misses by at most `above_noise` times the noise and its law has at most `max_short` nodes. Laws
+    simulation misses by at most `above_noise` times the noise and its law has at most `max_short` nodes; an
+    integrator's own error may be `below_noise` times the noise. Laws
     of more than `max_simulated` nodes follow the errors of the rates, not the motion. States try their
     alternatives in at most `sweeps`; a step of time is divided at most `max_substeps` times. Searches of one
     layer and of all layers end at these shares of the time; the rest is for the choice and the fit.
@@ -35,6 +36,7 @@ class MotionSettings:
     fit_segments: int = 120
     rate_rows: int = 300
     above_noise: float = 1.15
+    below_noise: float = 0.02
     noisy: float = 1e-4
     max_short: int = 16
     max_simulated: int = 60
@@ -49,7 +51,27 @@ class MotionSettings:
     differing_share: float = 1e-4
 
 
-MOTION = MotionSettings()
+@dataclass(frozen=True)
+class FinishSettings:
+    """How a law behind an encoder is finished.
+
+    Which terms it has is decided on `max_series`; their numbers are then fitted to all. Terms below `faint`
+    times the largest of the same equation are tried without, and runs of terms whose removal is predicted to
+    cost less than `hopeless` times what may be lost: such a prediction is of second order, and latents can
+    move together. A law of a smaller loss than `enough` needs no other member of the population. For each
+    observed series the encoder is distilled from `simulated` ones, a third of them to calibrate it, with
+    latents up to `moved` of the way from one series' to another's.
+    """
+
+    max_series: int = 250
+    faint: float = 1e-2
+    hopeless: float = 1e5
+    enough: float = 1e-6
+    simulated: int = 12
+    moved: float = 0.1
+
+
+MOTION, FINISH = MotionSettings(), FinishSettings()
 # What is linear in products of states is found at once; rates are never exact, so nothing exact comes before.
 SEARCHES = {
     "products": Settings(strategies=("elimination",)),

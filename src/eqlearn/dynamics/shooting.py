@@ -14,14 +14,11 @@ from eqlearn.dynamics.forms import find_form, simulate
 from eqlearn.dynamics.settings import MOTION
 from eqlearn.functions import NUMPY
 from eqlearn.numerics.covariance import errors_from_slopes
-from eqlearn.numerics.criteria import MOTION_TOLERANCE
+from eqlearn.numerics.criteria import MOTION_ROUNDING, MOTION_TOLERANCE
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Formula
 from eqlearn.validation.trajectories import Trajectories
-
-# Smaller moves, relative to the spread of a state or to a constant, are rounding.
-ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +38,7 @@ class Segments:
     def of(
         trajectories: Trajectories, form: str, steps: int, most: int, scale: np.ndarray | None = None
     ) -> Segments:
-        """From `Trajectories.pieces`; the `scale` is the trajectories' own spread unless told."""
+        """From `Trajectories.pieces`; the `scale` is the trajectories' own spread by default."""
         scale = trajectories.spread if scale is None else scale
         return Segments(trajectories.pieces(steps, most) / scale, scale, trajectories.dt, form)
 
@@ -117,7 +114,7 @@ def shoot(
     point, system = levenberg_marquardt(
         lambda point: _linearised(law, segments, point[0].numpy(), substeps),
         torch.cat([c, at.flatten()])[None],
-        Rule(iterations, up=30.0, least=1e-12, gain=1e-9, rounding=ROUNDING),
+        Rule(iterations, up=30.0, least=1e-12, gain=1e-9, rounding=MOTION_ROUNDING),
         fixed=torch.cat([held, torch.zeros(at.numel(), dtype=torch.bool)])[None],
         units=torch.cat([torch.zeros_like(c), torch.ones(at.numel())])[None],
     )
@@ -126,7 +123,7 @@ def shoot(
 
 
 def _linearised(law: VectorField, segments: Segments, point: np.ndarray, substeps: int) -> SquareRoot:
-    """What the simulations leave over of each piece, with slopes by the constants and by the piece's start;
+    """The residuals of the simulation of each piece, with slopes by the constants and by the piece's start;
     not finite if a slope is not."""
     pieces, times, count = segments.values.shape
     c, starts = np.split(point, [len(law.start)])
@@ -189,7 +186,9 @@ def enough_substeps(equations: Sequence[Equation], segments: Segments, noise: fl
         fine = simulate(equations, start, steps, segments.dt, form.name, substeps=2 * substeps)
         with np.errstate(all="ignore"):
             gaps = np.abs(fine - coarse) / segments.scale
-        if np.isfinite(gaps).all() and gaps.max(initial=0.0) <= max(MOTION_TOLERANCE, 0.02 * noise):
+        if np.isfinite(gaps).all() and gaps.max(initial=0.0) <= max(
+            MOTION_TOLERANCE, MOTION.below_noise * noise
+        ):
             break
         substeps, coarse = 2 * substeps, fine
     return substeps if np.isfinite(coarse).all() else 1

@@ -51,7 +51,7 @@ class EQLCell(nn.Module):
     """States `(states, rows)` and latents `(latents, rows)` to the states one `dt` later.
 
     Feature-major as `EQL.propagate`, with an axis of members before where there are `members`. `scales`
-    divides each state before the equations see it; `symbolic` speaks in the user's units.
+    divides each state before the equations see it; `symbolic` is in the user's units.
     """
 
     scales: Tensor
@@ -134,12 +134,9 @@ class EQLCell(nn.Module):
 
     def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
         """The whole step on SymPy expressions: a column with the next states."""
-        z = list(x)[self.states :]
-        shape = self.shape
-        return step_once(
-            lambda at: self.law_symbolic([*at, *z]), sp.Matrix(list(x)[: self.states]),
-            form=shape.form, stepper=shape.stepper, dt=fitted(self.dt),
-        )  # fmt: skip
+        y, z, dt = sp.Matrix(list(x)[: self.states]), list(x)[self.states :], fitted(self.dt)
+        form, stepper = self.shape.form, self.shape.stepper
+        return step_once(lambda at: self.law_symbolic([*at, *z]), y, form=form, stepper=stepper, dt=dt)
 
     def member(self, index: int) -> EQLCell:
         """One cell of the population, as a cell of its own (a copy)."""

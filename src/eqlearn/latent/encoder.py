@@ -43,7 +43,7 @@ def make_encoder(name: str, *arguments: Any, **options: Any) -> nn.Module:
 
 
 def read_latents(encoder: nn.Module, x: Tensor) -> Tensor:
-    """What an encoder says of `x`, refused in a sentence where it can't stand before an equation."""
+    """The latents of `x`; an error says why, where they can't be the inputs of an equation."""
     z = encoder(x)
     what = f"`encoder` {type(encoder).__name__} gives"
     if not isinstance(z, Tensor):

@@ -11,6 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from eqlearn.dynamics.settings import FINISH
 from eqlearn.errors import Diverged, InvalidArgument
 from eqlearn.latent.cells import CellShape, EQLCell, rollout
 from eqlearn.latent.finish import DistilLoss, finish, simulated
@@ -30,10 +31,6 @@ from eqlearn.training.state import TrainingState
 from eqlearn.validation.trajectories import Trajectories, latent_names
 
 Follow = Callable[[str, Beginning], Iterator[Record]]
-
-# Series that the law makes for the encoder's distillation, for each observed one: a third of them only to
-# calibrate it.
-SIMULATED = 12
 
 
 def plainly(name: str, start: Beginning) -> Iterator[Record]:
@@ -85,7 +82,7 @@ class FoundDynamics:
 
     @torch.no_grad()
     def latent(self, observed: Float[Tensor, "series time states"]) -> Float[Tensor, "latents series"]:
-        """What the encoder says of these series."""
+        """The latents of these series."""
         if self.encoder is None:
             return observed.new_zeros(0, len(observed)).double()
         z: Tensor = self.encoder.eval()(observed.to(self.encoder.biases[0]))
@@ -114,19 +111,16 @@ def encoder_scales(observed: Trajectories, scaling: str) -> Tensor:
 
 def build(pairs: Pairs, settings: DynamicsSettings, latents: int, seed: int) -> DynamicsSystem:
     """The untrained population; a seed's start depends on nothing else."""
-    observed, propagated = pairs.observed, pairs.propagated
-    states = len(observed.names)
-    scales = torch.ones(states) if settings.scaling == "raw" else propagated.scales.float()
+    observed, shape, members, seed = pairs.observed, settings.encoder, settings.members, seed * 1000
+    states, times = observed.states.shape[2], observed.states.shape[1]
+    scales = torch.ones(states) if settings.scaling == "raw" else pairs.propagated.scales.float()
     encoder = None
     if latents:
-        encoder = SeriesEncoder(
-            states, observed.states.shape[1], latents, shape=settings.encoder, members=settings.members,
-            scales=encoder_scales(observed, settings.scaling), seed=seed * 1000,
-        )  # fmt: skip
+        read = encoder_scales(observed, settings.scaling)
+        encoder = SeriesEncoder(states, times, latents, shape=shape, scales=read, members=members, seed=seed)
     cell = EQLCell(
-        states, latents, shape=settings.cell, dt=observed.dt, scales=scales, members=settings.members,
-        seed=seed * 1000,
-    )  # fmt: skip
+        states, latents, shape=settings.cell, dt=observed.dt, scales=scales, members=members, seed=seed
+    )
     return DynamicsSystem(encoder, cell)
 
 
@@ -233,40 +227,28 @@ def _finished(
             fits.append(Refined(law, z, math.inf))
             continue
         fits.append(finish(law, z, pairs.propagated, orders=settings.orders, stop=stop))
-        if fits[-1].loss < 1e-6:
+        if fits[-1].loss < FINISH.enough:
             break
     return fits
 
 
 def _assembled(system: DynamicsSystem, fit: Refined, failures: int) -> FoundDynamics:
     """Encoder and law with one z, the encoder's: standard deviation ½ over the training set."""
-    gauges = []
-    for p in fit.latent:
-        spread = float(p.std(correction=0))
-        gauges.append(Gauge(2 * spread if spread > 0 else 1.0, float(p.mean())))
-    law = fit.law.regauged([gauge.inverse for gauge in gauges])
-    return FoundDynamics(
-        _series_encoder(system),
-        law,
-        law.equations(),
-        fit.law.equations(),
-        tuple(gauges),
-        system,
-        fit,
-        failures,
-    )
+    gauges = tuple(Gauge(2 * float(p.std(correction=0)) or 1.0, float(p.mean())) for p in fit.latent)
+    law, encoder = fit.law.regauged([gauge.inverse for gauge in gauges]), _series_encoder(system)
+    return FoundDynamics(encoder, law, law.equations(), fit.law.equations(), gauges, system, fit, failures)
 
 
 def _distil_(
     found: FoundDynamics, pairs: Pairs, settings: DynamicsSettings, seed: int, follow: Follow
 ) -> bool:
-    """Makes the encoder, in place, say what the law needs to hear: its read-out by least squares, and all of
+    """Makes the encoder, in place, give the latents that the law needs: its read-out by least squares, all of
     it over the phases of `distil`; false if that diverged."""
     fit, encoder = found.refined, found.encoder
     if fit is None or encoder is None:
         return True
     own, law = pairs.observed.states, fit.law
-    series, latent = simulated(law, fit.latent, pairs.observed, SIMULATED * len(own), seed)
+    series, latent = simulated(law, fit.latent, pairs.observed, FINISH.simulated * len(own), seed)
     kept = len(series) // 3  # back, for the calibration
     held, known = series[:kept], latent[:kept]
     series, latent = torch.cat([own, series[kept:]]), torch.cat([fit.latent.mT, latent[kept:]])

@@ -1,4 +1,4 @@
-"""From a trained cell to a short law, and an encoder that says what the law needs to hear."""
+"""From a trained cell to a short law, and an encoder that gives the latents the law needs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from eqlearn.dynamics.settings import FINISH
 from eqlearn.latent.cells import rollout
 from eqlearn.latent.gauge import Gauge, canonical_gauge
 from eqlearn.latent.law import Law
@@ -22,11 +23,6 @@ from eqlearn.training.state import step_generator
 from eqlearn.validation.table import some_rows
 from eqlearn.validation.trajectories import Trajectories
 
-# A term of less than this share of the largest, in the same state's equation, is tried without.
-FAINT = 1e-2
-# Which terms there are is decided on so many series; their numbers are then fitted to all.
-SERIES = 250
-
 
 def finish(
     law: Law,
@@ -38,11 +34,11 @@ def finish(
 ) -> Refined:
     """The law with the fewest terms that the propagated series ask for, each to all its digits.
 
-    `z` is what the encoder says of each series; here it is only where the search for each series' own
+    `z` is the encoder's latent of each series; here it is only where the search for each series' own
     latent starts. `orders` times, terms multiplied by a latent are offered too, and stay if the information
     criterion improves. The result is in a canonical gauge (see `gauge`).
     """
-    some = torch.as_tensor(some_rows(z.shape[1], SERIES))
+    some = torch.as_tensor(some_rows(z.shape[1], FINISH.max_series))
     problem = Propagation.of(propagated, some)
     fit = eliminate_terms(refine(law, z[:, some], problem, stop=stop), problem, stop=stop)
     fit = _tidied(fit, problem, stop)
@@ -52,7 +48,7 @@ def finish(
         if stop() or wider.score(problem.rows) >= fit.score(problem.rows):
             break
         fit = wider
-    if z.shape[1] <= SERIES:
+    if z.shape[1] <= FINISH.max_series:
         return fit
     return _canonical(refine(fit.law, _carried(z, fit.latent, some), Propagation.of(propagated), stop=stop))
 
@@ -77,31 +73,23 @@ def _tidied(fit: Refined, problem: Propagation, stop: Callable[[], bool]) -> Ref
 
 def _faint(fit: Refined, problem: Propagation) -> Tensor:
     """Which terms are small in the law, by the root mean square over the initial states."""
-    law, series = fit.law, problem.initial.shape[1]
-    columns = {name: row.numpy() for name, row in zip(law.states, problem.initial, strict=True)}
-    columns |= {name: row.numpy() for name, row in zip(law.latents, fit.latent, strict=True)}
-    symbols = list(columns.values())
-    values = [np.broadcast_to(program.evaluate(symbols), (series,)) for program in law.tapes]
+    law, columns = fit.law, [*problem.initial.numpy(), *fit.latent.numpy()]
+    values = [np.broadcast_to(tape.evaluate(columns), problem.initial.shape[1:]) for tape in law.tapes]
     sizes = torch.tensor([float(np.sqrt(np.mean(np.square(v)))) for v in values], dtype=torch.float64)
     shares = law.coefficients.abs() * sizes
-    return shares < FAINT * shares.amax(dim=1, keepdim=True)
+    return shares < FINISH.faint * shares.amax(dim=1, keepdim=True)
 
 
 def _canonical(fit: Refined) -> Refined:
     """The fit with every latent in its canonical gauge, one after the other."""
     law, latent = fit.law, fit.latent.clone()
     for number, name in enumerate(law.latents):
-        gauge = canonical_gauge(
-            law.equations(), name, latent[number], states=law.states, dt=law.dt,
-            form="ode" if law.form == "ode" else "map",
-        )  # fmt: skip
+        form, now = "ode" if law.form == "ode" else "map", latent[number]
+        gauge = canonical_gauge(law.equations(), name, now, states=law.states, dt=law.dt, form=form)
         gauges = [gauge if i == number else Gauge(1.0, 0.0) for i in range(len(law.latents))]
         law = law.regauged(gauges)
-        latent[number] = gauge.parameter(latent[number])
+        latent[number] = gauge.parameter(now)
     return replace(fit, law=law, latent=latent)
-
-
-MOVED = 0.1  # of the way from one series' latents to another's
 
 
 @torch.no_grad()
@@ -121,7 +109,7 @@ def simulated(
         return torch.randint(series, (count,), generator=generator)
 
     initial = torch.stack([observed.states[some(), 0, i] for i in range(observed.states.shape[2])])
-    near = MOVED * torch.rand(count, generator=generator, dtype=torch.float64)
+    near = FINISH.moved * torch.rand(count, generator=generator, dtype=torch.float64)
     z = torch.lerp(latent[:, some()], latent[:, some()], near)
     states = torch.cat([initial[None], rollout(law, initial, z, observed.steps)]).permute(2, 0, 1)
     limit = 1.2 * observed.states.abs().amax(dim=(0, 1))

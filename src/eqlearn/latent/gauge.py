@@ -51,7 +51,7 @@ class Gauge:
         return scale * z + shift
 
     def latent(self, parameter: Any) -> Any:
-        """The latent where the parameter is so: numbers, arrays, tensors or symbols."""
+        """The latent of a parameter: numbers, arrays, tensors or symbols."""
         scale, shift = self._numbers(parameter)
         return (parameter - shift) / scale
 
@@ -103,11 +103,13 @@ def without_small(
     """
     expr = sp.expand(equation.expr)
     terms = list(sp.Add.make_args(expr))
-    sizes = [_size(term, equation.variables, sample) for term in terms]
+    values = (Equation(term, equation.variables)(sample) for term in terms)
+    sizes = [float(np.sqrt(np.mean(np.square(value)))) for value in values]
     own = None if beside is None else real_symbol(beside)
-    others = [size for term, size in zip(terms, sizes, strict=True) if own is None or _monomial(term) != own]
+    pairs = list(zip(terms, sizes, strict=True))
+    others = [size for term, size in pairs if own is None or term.as_coeff_Mul()[1] != own]
     limit = tolerance * max(others, default=0.0)
-    kept = [term for term, size in zip(terms, sizes, strict=True) if size >= limit]
+    kept = [term for term, size in pairs if size >= limit]
     return Equation(sp.Add(*kept), equation.variables)
 
 
@@ -192,12 +194,3 @@ def _terms_at(series: Sequence[np.ndarray], at: float, spread: float, tolerance:
         sizes = np.abs(_expanded(coefficients, at)) * spread ** np.arange(len(coefficients))
         count += int((sizes > tolerance * sizes.max()).sum())
     return count
-
-
-def _monomial(term: sp.Expr) -> sp.Expr:
-    return term.as_coeff_Mul()[1]
-
-
-def _size(term: sp.Expr, variables: Sequence[str], sample: Mapping[str, Any]) -> float:
-    values = Equation(term, variables)(sample)
-    return float(np.sqrt(np.mean(np.square(values))))

@@ -69,13 +69,11 @@ class Law:
         basis = tuple(dict.fromkeys(m for row in rows for m in row))
         symbols = [real_symbol(name) for name in (*states, *latents)]
         tapes = tuple(lower(m, symbols) for m in basis)
-        inner = [float(c) for tape in tapes for c in tape.constants]
-        coefficients = torch.tensor([[row.get(m, 0.0) for m in basis] for row in rows], dtype=torch.float64)
-        return cls(
-            tuple(states), tuple(latents), basis, coefficients.reshape(len(rows), len(basis)),
-            torch.tensor([[m in row for m in basis] for row in rows]).reshape(len(rows), len(basis)),
-            tapes, torch.tensor(inner, dtype=torch.float64), form, stepper, dt,
-        )  # fmt: skip
+        inner = torch.tensor([float(c) for tape in tapes for c in tape.constants], dtype=torch.float64)
+        table = torch.tensor([[row.get(m, 0.0) for m in basis] for row in rows], dtype=torch.float64)
+        table = table.reshape(len(rows), len(basis))
+        # What is in a row is not zero.
+        return cls(tuple(states), tuple(latents), basis, table, table != 0, tapes, inner, form, stepper, dt)
 
     @classmethod
     def of_cell(cls, cell: EQLCell, states: Sequence[str], latents: Sequence[str]) -> Law:
@@ -114,23 +112,22 @@ class Law:
         inner = self.inner if inner is None else inner
         if self.exponents is not None:
             return coefficients @ _monomials(torch.cat([y, z]), self.exponents)
-        columns = [*y.unbind(), *z.unbind()]
-        values, used = [], 0
-        for tape in self.tapes:
-            count = len(tape.constants)
-            value = tape.run(TORCH, columns, inner[used : used + count].unbind())
-            values.append(torch.as_tensor(value, dtype=y.dtype).expand(y.shape[1:]))
-            used += count
-        return coefficients @ torch.stack(values)
+        columns, tapes = [*y.unbind(), *z.unbind()], zip(self.tapes, self._by_tape(inner), strict=True)
+        values = (tape.run(TORCH, columns, own.unbind()) for tape, own in tapes)
+        rows = [torch.as_tensor(value, dtype=y.dtype).expand(y.shape[1:]) for value in values]
+        return coefficients @ torch.stack(rows)
+
+    def _by_tape(self, inner: Tensor) -> tuple[Tensor, ...]:
+        return tuple(inner.split([len(tape.constants) for tape in self.tapes]))
 
     def step(
         self, y: Tensor, z: Tensor, coefficients: Tensor | None = None, inner: Tensor | None = None
     ) -> Any:
         """The states one `dt` later."""
+        form, stepper = self.form, self.stepper
         return step_once(
-            lambda at: self.rate(at, z, coefficients, inner), y,
-            form=self.form, stepper=self.stepper, dt=self.dt,
-        )  # fmt: skip
+            lambda at: self.rate(at, z, coefficients, inner), y, form=form, stepper=stepper, dt=self.dt
+        )
 
     def __call__(
         self, y: Float[Tensor, "states rows"], z: Float[Tensor, "latents rows"]
@@ -180,12 +177,9 @@ class Law:
     def _laws(self) -> list[Any]:
         basis = self.basis
         if len(self.inner):
-            used, basis = 0, ()
-            for m, tape in zip(self.basis, self.tapes, strict=True):
-                count = len(tape.constants)
-                equation = Equation(m, (*self.states, *self.latents))
-                basis += (equation.with_constants(self.inner[used : used + count].tolist()).expr,)
-                used += count
+            terms = (Equation(m, (*self.states, *self.latents)) for m in basis)
+            numbers = self._by_tape(self.inner)
+            basis = tuple(e.with_constants(c.tolist()).expr for e, c in zip(terms, numbers, strict=True))
         return [
             sp.Add(*(fitted(float(c)) * m for c, m, on in zip(row, basis, kept, strict=True) if on))
             for row, kept in zip(self.coefficients, self.active, strict=True)

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.func import jvp, vmap
 
+from eqlearn.dynamics.settings import FINISH
 from eqlearn.latent.cells import rollout
 from eqlearn.latent.law import Law
 from eqlearn.numerics.budget import never
@@ -20,9 +21,6 @@ from eqlearn.numerics.criteria import EXACT_LOSS, information_criterion
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.numerics.stepwise import eliminate, removals, saliencies
 from eqlearn.validation.trajectories import Trajectories
-
-# A prediction to second order may be far off, since latents can move together; but not as far as this.
-HOPELESS = 1e5
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,14 +62,9 @@ class Propagation:
 
     def residual(self, law: Law, theta: Tensor, z: Tensor) -> Tensor:
         """`(steps, states, series)`, with `theta` the active coefficients and then the inner constants."""
-        count = law.terms
-        coefficients, inner = _table(law, theta), theta[count:]
-
-        def cell(y: Tensor, at: Tensor) -> Tensor:
-            after: Tensor = law.step(y, at, coefficients, inner)
-            return after
-
-        return (rollout(cell, self.initial, z, len(self.target)) - self.target) / self.scales[:, None]
+        numbers = _table(law, theta), theta[law.terms :]
+        reached = rollout(lambda y, at: law.step(y, at, *numbers), self.initial, z, len(self.target))
+        return (reached - self.target) / self.scales[:, None]
 
     def slopes(self, law: Law, theta: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """`(theta, ...)` and `(latents, ...)`: a series' residual moves with no latent but its own, so that
@@ -146,24 +139,23 @@ def eliminate_terms(
     the saliency of such a term is zero, because the latents can take over.
     """
 
-    def smaller(fits: list[Refined]) -> list[Iterator[Refined]]:
-        return [_smaller(fit, problem, steps, stop) for fit in fits]
+    def smaller(fit: Refined) -> Iterator[Refined]:
+        for gone in _removals(fit, problem) if fit.law.terms > 1 else ():
+            active = fit.law.active.clone()
+            active.view(-1)[gone] = False
+            yield refine(fit.law.keeping(active), fit.latent, problem, steps=steps, stop=stop)
 
-    (fit,) = eliminate([start], smaller, lambda fit: fit.score(problem.rows), first=True, stop=stop)
+    def score(fit: Refined) -> float:
+        return fit.score(problem.rows)
+
+    (fit,) = eliminate([start], lambda fits: list(map(smaller, fits)), score, first=True, stop=stop)
     return replace(fit, law=fit.law.compact())
-
-
-def _smaller(fit: Refined, problem: Propagation, steps: int, stop: Callable[[], bool]) -> Iterator[Refined]:
-    for gone in _removals(fit, problem) if fit.law.terms > 1 else ():
-        active = fit.law.active.clone()
-        active.view(-1)[gone] = False
-        yield refine(fit.law.keeping(active), fit.latent, problem, steps=steps, stop=stop)
 
 
 def _removals(fit: Refined, problem: Propagation) -> list[Tensor]:
     """Places of terms to do without: the longest runs of the least salient first, then each alone.
 
-    A run that is predicted to cost more than `HOPELESS` times what may be lost is not tried. The least
+    A run that is predicted to cost more than `FINISH.hopeless` times what may be lost is not tried. The least
     salient terms alone always are: latents can bend to take over a term, which no prediction sees.
     """
     law, point = fit.law, _point(fit.law, fit.latent)
@@ -173,5 +165,5 @@ def _removals(fit: Refined, problem: Propagation) -> list[Tensor]:
     rise, order = rise.sort()
     places = law.active.flatten().nonzero()[:, 0][order]
     bearable = max(fit.loss, EXACT_LOSS) * math.log(problem.rows) / problem.rows
-    hope = int((rise < HOPELESS * bearable).sum())
+    hope = int((rise < FINISH.hopeless * bearable).sum())
     return removals(places, singles=3, runs=(n for n in (12, 8, 5, 3, 2) if n <= hope))

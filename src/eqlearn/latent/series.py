@@ -74,7 +74,7 @@ class Standardised(nn.Module):
 
     @torch.no_grad()
     def rest_(self) -> None:
-        """Makes it a mere halving: what comes in has its units already."""
+        """Reduces it to the factor ½, for inputs that are standardised already."""
         self.mean.zero_()
         self.variance.fill_(1.0)
         if self.gain is not None and self.offset is not None:
@@ -158,11 +158,9 @@ class SeriesEncoder(nn.Module):
         count = len(self.kernels)
         for layer, kernel in enumerate(self.kernels):
             # All members are one grouped convolution; the first reads the same series for each.
-            h = F.conv1d(
-                h, kernel.flatten(0, 1), self.biases[layer].flatten(),
-                stride=self.shape.stride if layer == 0 else 1, groups=1 if layer == 0 else lead,
-            )  # fmt: skip
-            h = act(h)
+            stride, groups = (1, lead) if layer else (self.shape.stride, 1)
+            bias = self.biases[layer].flatten()
+            h = act(F.conv1d(h, kernel.flatten(0, 1), bias, stride=stride, groups=groups))
         h = h.reshape(len(x), lead, -1).transpose(0, 1)
         for layer, weight in enumerate(list(self.weights)[:-1]):
             h = act(torch.baddbmm(self.biases[count + layer][:, None], h, weight.mT))
@@ -194,7 +192,7 @@ class SeriesEncoder(nn.Module):
     def calibrate_(self, x: Float[Tensor, "series time states"], z: Float[Tensor, "series latents"]) -> None:
         """Shifts and stretches each latent so that on these series it is `z` on average, large or small.
 
-        Only series that the encoder was not fitted to can show this: of those it was, it seems right.
+        The series must not be those that the encoder was fitted to, which it matches too well.
         """
         check_single("read-out", self.members)
         raw = self.raw(x)[0].double()

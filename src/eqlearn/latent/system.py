@@ -47,7 +47,7 @@ class DynamicsSystem(nn.Module):
         self.cell = cell
 
     def latent(self, observed: Float[Tensor, "batch time states"]) -> Float[Tensor, "*members latents batch"]:
-        """What the encoder says of the series, feature-major."""
+        """The latents of the series, feature-major."""
         if self.encoder is None:
             return observed.new_zeros(0, len(observed))
         return read_latents(self.encoder, observed).mT
@@ -93,14 +93,10 @@ class PropagationLoss(nn.Module):
         self.windows = windows
         self.seed = seed
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
-        states = len(pairs.observed.names)
-        scales = torch.ones(states) if scales is None else scales
-        for name, values in (
-            ("observed", pairs.observed.states),
-            ("target", pairs.propagated.states),
-            ("scales", scales),
-        ):
-            self.register_buffer(name, values.to(dtype), persistent=False)
+        scales = torch.ones(len(pairs.observed.names)) if scales is None else scales
+        self.register_buffer("observed", pairs.observed.states.to(dtype), persistent=False)
+        self.register_buffer("target", pairs.propagated.states.to(dtype), persistent=False)
+        self.register_buffer("scales", scales.to(dtype), persistent=False)
 
     def forward(self, model: DynamicsSystem, phase: Phase) -> Float[Tensor, "*members"]:
         horizon = phase.horizon or self.target.shape[1] - 1

@@ -10,10 +10,9 @@ from eqlearn.numerics.criteria import FREE, FREE_IN_SQUARES, LOOSE
 
 
 def errors_from_slopes(slopes: np.ndarray, variance: float) -> np.ndarray:
-    """One for each column of slopes `(observations, constants)`, where residuals have this variance.
-
-    Infinite for a constant that another can make up for, and for all of them where observations are fewer
-    than constants.
+    """The standard error of each constant, from slopes `(observations, constants)` and the residuals'
+    variance; infinite for a constant that another can make up for, and for all of them where there are fewer
+    observations than constants.
     """
     observations, count = slopes.shape
     with np.errstate(all="ignore"):

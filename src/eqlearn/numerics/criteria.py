@@ -1,7 +1,7 @@
 """Every score and every tolerance, each once, with its reason.
 
-Scores are in nats: half the deviance of the data, and what there is to tell about the formula. A parameter
-costs what has to be told of it, so its price differs with what is known before:
+Scores are in nats: half the deviance of the data, plus the cost of describing the formula. What a parameter
+costs depends on what is known beforehand:
 
 - `information_criterion`: log n; half of it for the value (Schwarz 1978), half for its place among those that
   might be there (the extended criterion of Chen & Chen 2008). With `placed=False`, for the value alone: in a
@@ -9,8 +9,7 @@ costs what has to be told of it, so its price differs with what is known before:
 - `akaike`: 1. It asks only which sums may predict well (Akaike 1974); what predicts best is measured later.
 - `match_score`: 2½ log n an atom and log n an input. An atom of a large library also has a place in it and an
   inner constant.
-- `description_length`: its digits down to its standard error, at least ½ log n. It makes the last choice:
-  what is told is what the data know.
+- `description_length`: its digits down to its standard error, at least ½ log n. It makes the last choice.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ import math
 EXACT_ERROR = 1e-10
 # The same of a mean squared error.
 EXACT_LOSS = 1e-20
+# Where a fit ends: below exact, so that what is exact can be recognised with digits to spare.
+ENOUGH_LOSS = EXACT_LOSS * 1e-6
 # A squared error that only an exact law leaves: polynomials come to 1e-22 of smooth functions.
 EXACT_SHARE = 1e-24
 # The same of sums of library functions on few rows.
@@ -37,37 +38,43 @@ SUM_ROUNDING = 1e-29
 NULL_SINGULAR, NULL_GAP = 1e-11, 1e-3
 # A quotient that is exact leaves no more than this part of the target's square.
 EXACT_QUOTIENT = 1e-12
-# Simulated motion: what a simulation may be wrong by without being told from the truth (an integrator's
-# error and rounding add up along it), and the error at which it is right to that.
+# Simulated motion: the error of a simulation that can't be distinguished from the truth (an integrator's
+# error and rounding accumulate along it), and the largest error that counts as exact.
 MOTION_TOLERANCE = 1e-7
 EXACT_MOTION = 10 * MOTION_TOLERANCE
+# A smaller move of a start or a constant, relative to the state's spread or to itself, is rounding.
+MOTION_ROUNDING = 1e-13
 
 # --- When is something nothing?
 
 # A coefficient below this part of the largest, in an exact fit, is rounding.
 NO_COEFFICIENT = 1e-7
+# The same of a term in an exact match, and of a power in a product: on few rows they have fewer digits.
+NO_TERM = 1e-6
 # A library function that keeps less than this part of itself beside the others adds rounding, not shape.
 DISTINCT = 1e-6
+# The squared sine of their angle below which library functions have one direction.
+PARALLEL = 1e-9
+# A relative difference of errors below this says nothing about which fit is the better one.
+SAME_ERROR = 1e-6
 # A constant that moves a formula by less than this part of the target's spread is rounding.
 NEGLIGIBLE = 1e-9
 # The least part of a target's largest value that is taken for its spread.
 FLATTEST = 1e-5
 # Directions whose singular value is at most this part of the largest are left free by the data; sums of
-# squares lose half of the digits, so more of them can't be told from free ones.
+# squares lose half of the digits, so more of them can't be distinguished from free ones.
 FREE, FREE_IN_SQUARES = 1e-7, 3e-6
 # A constant is loose if it has more than this part in a direction that is free.
 LOOSE = 1e-3
 
-# Errors of two fits that differ by no more than this part are those of one and the same function.
-SAME_ERROR = 1e-6
 
 # --- When is something worth a look?
 
 # Fits of more parameters than this part of the observations are not believed: anything could be fitted.
 CREDIBLE = 0.75
-# A quotient, and a profiled function, above these parts of the target's variance are no start for anything.
+# A quotient, and a profiled function, that leave more than these parts of the target's variance are no start.
 WORTHLESS_QUOTIENT, WORTHLESS_PROFILE = 0.1, 1e-2
-# With fewer rows for each constant, a row left out hardly differs from one that was fitted.
+# With fewer rows for each constant, leaving one out says little about prediction.
 ROWS_PER_CONSTANT = 5
 # A row that alone determines a constant can't be predicted; its residual counts this many times.
 MAX_LEVERAGE_FACTOR = 1e3
@@ -76,8 +83,8 @@ DECISIVE = math.log(1_000)
 # A constant may move to a simple number by three standard errors, and by rounding or an integrator's error
 # in any case.
 SNAP_ERRORS, SNAP_ROUNDING = 3.0, 1e-5
-# A function costs as much to tell as one of these many, whatever the table of functions holds: lengths of
-# different runs stay comparable, and a function that is merely known makes no other formula dearer.
+# A function costs as much as the choice of one out of this number, whatever the table of functions holds:
+# lengths of different runs stay comparable, and registering a function makes no other formula dearer.
 FUNCTION_CHOICES = 12
 # Sixteen digits, all that float64 holds.
 MAX_DIGITS = 16 * math.log(10)
@@ -109,24 +116,23 @@ def match_score(
 
 
 def constant_cost(value: float, standard_error: float, rows: int) -> float:
-    """Nats to tell a fitted constant as precisely as the data know it: its digits down to the error."""
+    """Nats for a fitted constant, as precise as the data make it: its digits down to its standard error."""
     digits = math.log1p(abs(value) / standard_error) if standard_error > 0 else MAX_DIGITS
     return max(0.5 * math.log(rows), min(digits, MAX_DIGITS))
 
 
 def description_length(rows: int, error: float, numbers: float, nodes: int, symbols: int) -> float:
-    """Nats to tell the data given the equation, and the equation (Rissanen's minimum description length).
-
-    `error` is relative to the spread, `numbers` what all constants cost, `nodes` and `symbols` are the size
-    and the alphabet of the formula.
+    """Nats to describe the data given the equation, and the equation (minimum description length, Rissanen
+    1978). `error` is relative to the spread, `numbers` is the cost of all constants, `nodes` and `symbols`
+    are the size and the alphabet of the formula.
     """
     return rows * math.log(max(error, EXACT_ERROR)) + numbers + nodes * math.log(max(symbols, 2))
 
 
 def prediction_length(rows: int, error: float, structure: float) -> float:
-    """Nats to tell each row given all the others, and the structure of the equation.
+    """Nats to describe each row given all the others, and the structure of the equation.
 
-    `error` is what rows are missed by when they are left out, relative to the spread. No constant is told:
-    rows that did not serve to fit it show its worth.
+    `error` is that of rows that are left out, relative to the spread. Constants cost nothing: rows that they
+    were not fitted to show their worth.
     """
     return rows * math.log(max(error, EXACT_ERROR)) + structure

@@ -38,7 +38,7 @@ class Rule:
     """How boldly a fit steps, and when it ends.
 
     The damping is divided by `down` after a step that lowers the objective, multiplied by `up` after one that
-    does not and is refused, and stays within `least` and `most`. A member has come to rest when its loss is
+    does not and is refused, and stays within `least` and `most`. A member is done when its loss is
     at most `enough`, or, with a `patience`, after more than that many steps in a row that gained no more than
     the share `gain`, refused ones among them: far from an optimum one such step says little. Without patience
     the first accepted step of so little gain ends it, or a refused one that promised no more, that was
@@ -216,8 +216,8 @@ class Normal:
 class SquareRoot:
     """Residuals and slopes of one problem, solved by orthogonal transformations: no digit is squared away.
 
-    Residuals are `(groups, numbers)`. Of the parameters, the first `P` meet all groups; each group may have
-    `k` nuisance parameters that meet no other (the start of a segment of motion, the latent of a series).
+    Residuals are `(groups, numbers)`. The first `P` parameters act on all groups; each group may have
+    `k` nuisance parameters that act on no other (the start of a segment of motion, the latent of a series).
     These are eliminated group by group, so that the system solved is as small as `P`, and come last in a
     point: `(1, P + groups·k)`; none of them can be fixed or penalised. `slopes()` gives `(groups, numbers,
     P)`, and `(groups, numbers, k)` or none; it is called once, and only where a step is taken from here. The

@@ -54,7 +54,7 @@ def eliminate(
     * `smaller(models)`: for each of these models, what is left of it, refitted, without parts that might go;
       none ends its elimination. Several models are asked for together, so that they can be fitted together.
     * `score(model)`: the smaller, the better.
-    * `beats(trial, model)`: whether a trial may replace the model; if its score is smaller, unless told.
+    * `beats(trial, model)`: whether a trial may replace the model; by default, if its score is smaller.
     * `tidied(model)`: what a model becomes that has replaced another.
     * `first`: take the first trial that may, and fit no more, instead of the best of all.
     * `progress(models)`: called after each round.

@@ -45,18 +45,17 @@ class Archive:
 
     def add(self, result: StepResult, deadline: Deadline) -> None:
         """Takes up a round's networks, and reads what has to be read at once."""
-        gained = False
+        gained, rows = False, self.finisher.training.rows
         for fit in sorted(result.fits, key=self._score):
             if not self._in_time(deadline):
                 break
-            if self._score(fit) < self._leader - 1e-6 and fit.weights <= self.settings.reading.max_weights:
+            small = fit.weights <= self.settings.reading.max_weights
+            leads = small and self._score(fit) < self._leader - 1e-6
+            if leads:
                 self._leader, gained = self._score(fit), True
+            if leads or fit.exact(rows):
                 self._read(result.method, fit)
-            elif fit.exact(self.finisher.training.rows):
-                self._read(result.method, fit)
-            elif fit.weights <= self.settings.reading.max_weights and fit.credible(
-                self.finisher.training.rows
-            ):
+            elif small and fit.credible(rows):
                 self._unread.append((result.method, fit))
             self.fits.append(fit)
         self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
@@ -111,10 +110,8 @@ class Archive:
                 self._read(method, fit)
             self._unread.clear()
             # Sums of columns that scored low in the linear round for their length, but may predict well.
-            sums = stepwise_sums(
-                self.finisher.features, self.finisher.training, self.settings.reading, deadline
-            )
-            for fit in sums:
+            features, table = self.finisher.features, self.finisher.training
+            for fit in stepwise_sums(features, table, self.settings.reading, deadline):
                 if not self._in_time(deadline):
                     break
                 self._read("stepwise", fit, snap=False)
@@ -140,9 +137,9 @@ class Archive:
     def _worth_reading(self) -> list[tuple[str, Fit]]:
         """The best by score, and for each size the best fit; small ones first, which take least time and are
         most likely to be laws."""
-        ranked = sorted(self._unread, key=lambda item: self._score(item[1]))
-        chosen = ranked[: self.settings.reading.max_last]
+        ranked, most = sorted(self._unread, key=lambda i: self._score(i[1])), self.settings.reading.max_last
+        chosen = ranked[:most]
         for size in sorted({fit.weights for _, fit in ranked}):
             chosen.append(min((i for i in ranked if i[1].weights == size), key=lambda item: item[1].loss))
         once = list({id(fit): (method, fit) for method, fit in chosen}.values())
-        return sorted(once[: 2 * self.settings.reading.max_last], key=lambda item: item[1].weights)
+        return sorted(once[: 2 * most], key=lambda item: item[1].weights)

@@ -11,7 +11,7 @@ import sympy as sp
 
 from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.nn.eql import EQL
-from eqlearn.numerics.criteria import DECISIVE, EXACT_ERROR, constant_cost
+from eqlearn.numerics.criteria import DECISIVE, EXACT_ERROR, SAME_ERROR, constant_cost
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.snap import number_cost
@@ -57,26 +57,23 @@ class Candidate:
 def formula_costs(
     equations: Sequence[Equation], constants: Sequence[Sequence[Constant]], rows: int
 ) -> tuple[float, int, int]:
-    """What there is to tell about formulas, for `description_length`: nats for their numbers, fitted to so
-    many rows or exact, their nodes, and the symbols to write them in."""
+    """What formulas cost, for `description_length`: nats for their numbers, exact or fitted to `rows` rows,
+    their nodes, and the symbols to write them in."""
+    every = [node for e in equations for node in sp.preorder_traversal(e.expr)]
     numbers = sum(constant_cost(c.value, c.standard_error, rows) for each in constants for c in each)
-    numbers += sum(_exact_number_cost(e.expr) for e in equations)
-    alphabet = {node.func for e in equations for node in sp.preorder_traversal(e.expr) if node.args}
+    # Signs and 1 are free.
+    exact = (node for node in every if node.is_Rational and node not in (0, 1, -1))
+    numbers += sum(number_cost(node) for node in exact) * math.log(2)
+    alphabet = {node.func for node in every if node.args}
     nodes = sum(e.complexity for e in equations)
     return numbers, nodes, len(alphabet) + len(equations[0].variables) + 1
-
-
-def _exact_number_cost(expr: sp.Expr) -> float:
-    """Nats for the integers, fractions and the like in a formula; signs and 1 are free."""
-    exact = (n for n in sp.preorder_traversal(expr) if n.is_Rational and n not in (0, 1, -1))
-    return sum(number_cost(n) for n in exact) * math.log(2)
 
 
 def pareto_front(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The candidates that no simpler one matches in training error, simplest first."""
     front: list[Candidate] = []
     for candidate in sorted(candidates, key=_size_and_error):
-        if not front or candidate.training_error < front[-1].training_error * (1 - 1e-6) - 1e-15:
+        if not front or candidate.training_error < front[-1].training_error * (1 - SAME_ERROR) - 1e-15:
             front.append(candidate)
     return tuple(front)
 
@@ -140,11 +137,9 @@ def simplest_within_one_error(front: Sequence[Candidate]) -> Candidate:
 def best_extrapolation(front: Sequence[Candidate]) -> Candidate:
     """The smallest error outside the training range, where such data were given."""
     measured = [c for c in front if not math.isnan(c.extrapolation_error)]
-    return (
-        min(measured, key=lambda c: (c.extrapolation_error, c.complexity))
-        if measured
-        else best_description(front)
-    )
+    if not measured:
+        return best_description(front)
+    return min(measured, key=lambda c: (c.extrapolation_error, c.complexity))
 
 
 def _held_out(candidate: Candidate) -> float:

@@ -54,30 +54,26 @@ class Curriculum:
         return len(self.strategies) + len(self.lessons) * 3 // 2
 
     def generation(self, number: int) -> int:
-        """How many rounds run side by side from round `number` on; they can't learn from each other."""
+        """How many rounds run in parallel from round `number` on; none of them sees what the others find."""
         later = number - len(self.strategies)
         return 1 if later < 3 else 2 if later < 11 else 4
 
     def step(self, number: int, parents: Sequence[Fit]) -> Step:
-        """First what can be solved without luck; then the lessons in turn, every third round growing from
+        """First what linear algebra can solve; then the lessons in turn, every third round growing from
         the best so far."""
         if number < len(self.strategies):
             return Step(number, self.seed, self.strategies[number])
         drawn = number - len(self.strategies) + 1
-        lessons = self.lessons
         if parents and drawn % 3 == 0:
-            bank = ("plain", "quadratic", "log")[drawn // 3 % 3]
-            level = Level(1, 2, 1, bank)
-            return Step(number, self.seed, None, level, self.members(level), tuple(parents), drawn)
-        fresh = drawn - 1 - drawn // 3
-        level = lessons[fresh % len(lessons)]
-        return Step(number, self.seed, None, level, self.members(level), draw=drawn)
+            level = Level(1, 2, 1, ("plain", "quadratic", "log")[drawn // 3 % 3])
+        else:
+            level, parents = self.lessons[(drawn - 1 - drawn // 3) % len(self.lessons)], ()
+        return Step(number, self.seed, None, level, self.members(level), tuple(parents), drawn)
 
     def members(self, level: Level) -> int:
         """As many networks as keep a step of least squares affordable."""
         inputs = len(self.features.bank(level.bank)) + 1
         rows_of_map = level.units + 1 + 2 * level.binaries
         weights = rows_of_map * (inputs + (level.depth - 1) * (rows_of_map + inputs * level.skip))
-        return int(
-            min(self.settings.members, max(8, self.settings.max_multiplications / (self.rows * weights**2)))
-        )
+        affordable = self.settings.max_multiplications / (self.rows * weights**2)
+        return int(min(self.settings.members, max(8, affordable)))

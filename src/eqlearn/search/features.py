@@ -43,7 +43,7 @@ class Features:
         most: int = DEFAULTS.max_inputs,
     ) -> Features:
         """From `(rows, in)` and `(rows, out)`; logarithms only of columns that are positive throughout,
-        products of up to `degree` columns as far as inputs are at most `most`; all columns unless told."""
+        products of up to `degree` columns as far as inputs are at most `most`; all columns by default."""
         columns = tuple(range(X.shape[1])) if columns is None else tuple(columns)
         X = X[:, columns]
         sizes = np.abs(X).max(axis=0)
@@ -72,16 +72,21 @@ class Features:
         return len(self.scales) + len(self.logarithms) + len(self.products)
 
     @property
+    def behind(self) -> int:
+        """The place of the first product among the inputs."""
+        return len(self.scales) + len(self.logarithms)
+
+    @property
     def logarithm_inputs(self) -> range:
         """The places of the logarithms among the inputs."""
-        return range(len(self.scales), len(self.scales) + len(self.logarithms))
+        return range(len(self.scales), self.behind)
 
     def bank(self, name: str) -> list[int]:
         """Which inputs a bank holds: "plain", "log", "rich" (logarithms and squares), "quadratic" (all
         products of two), "products" (of every degree there is) or "powers" (a column times a logarithm)."""
         logs = self.logarithm_inputs if name in ("log", "rich", "powers") else ()
-        behind = len(self.scales) + len(self.logarithms)
-        return [*range(len(self.scales)), *logs, *(behind + i for i in self._products.get(name, ()))]
+        products = (self.behind + i for i in self._products.get(name, ()))
+        return [*range(len(self.scales)), *logs, *products]
 
     @cached_property
     def _products(self) -> dict[str, list[int]]:
@@ -96,25 +101,22 @@ class Features:
 
     def polynomials(self, degree: int) -> list[int]:
         """The columns and their products of up to `degree` factors."""
-        columns, behind = len(self.scales), len(self.scales) + len(self.logarithms)
-        terms = (i for i, p in enumerate(self.products) if len(p) <= degree and p[-1] < columns)
-        return [*range(columns), *(behind + i for i in terms)]
+        terms = (i for i in self._products["products"] if len(self.products[i]) <= degree)
+        return [*range(len(self.scales)), *(self.behind + i for i in terms)]
 
     @property
     def squares(self) -> list[int]:
         """The squares of the columns, as far as there are products of two."""
-        behind = len(self.scales) + len(self.logarithms)
-        return [behind + i for i, p in enumerate(self.products) if len(p) == 2 and p[0] == p[1]]
+        return [self.behind + i for i in self._products["rich"]]
 
     @property
     def degree(self) -> int:
         """Of how many columns the longest product is."""
-        return max((len(p) for p in self.products if p[-1] < len(self.scales)), default=1)
+        return max((len(self.products[i]) for i in self._products["products"]), default=1)
 
     def factors(self, place: int) -> tuple[int, ...]:
         """The columns (or logarithms) whose product an input is."""
-        behind = len(self.scales) + len(self.logarithms)
-        return (place,) if place < behind else self.products[place - behind]
+        return (place,) if place < self.behind else self.products[place - self.behind]
 
     def size(self, place: int) -> float:
         """How many of the user's units one unit of a column or of a product of columns is."""
@@ -158,7 +160,8 @@ def screen(
     """The columns of `(rows, in)` to search in, for targets `(rows, out)`: those that stand out of chance.
 
     A column shows by its part in a linear fit; by its square or its product with another column in what the
-    linear fit leaves over; or because the target's rank is another, or wider spread, where the column is.
+    linear fit leaves unexplained; or because the target's rank has another mean or spread at other values of
+    the column.
     """
     columns = X.shape[1]
     if columns <= settings.max_unscreened:
@@ -173,7 +176,7 @@ def screen(
 
 
 def _twice(z: np.ndarray, y: np.ndarray, bins: int) -> np.ndarray:
-    """The gains in the target, and in what curves in its three best columns leave over of it."""
+    """The gains in the target, and in its residual after polynomials in its three best columns."""
     gains = _gains(z, y, bins)
     best = z[:, np.argsort(-gains, kind="stable")[:3]]
     curves = np.column_stack([best**power for power in range(5)])
@@ -182,7 +185,7 @@ def _twice(z: np.ndarray, y: np.ndarray, bins: int) -> np.ndarray:
 
 
 def _gains(z: np.ndarray, y: np.ndarray, bins: int) -> np.ndarray:
-    """Nats by which each column shortens the telling of `y`, in the way in which it does so most."""
+    """Nats by which each column shortens the description of `y`, in the way that shortens it most."""
     rows, columns = z.shape
     alone, left = (z.T @ y / rows) ** 2, y
     if rows > 3 * columns:
@@ -195,10 +198,10 @@ def _gains(z: np.ndarray, y: np.ndarray, bins: int) -> np.ndarray:
     products = ((z * left[:, None]).T @ z / rows) ** 2
     ranks = _standard(_ranks(y)[:, None])[:, 0]
     binned = [[_explained(_ranks(x), values, bins) for x in z.T] for values in (ranks, np.abs(ranks))]
-    told = -0.5 * rows * np.log1p(-np.minimum([alone, products.max(axis=1), *binned], 1 - 1e-12))
-    # Bins are as many constants, each of which gains half a nat by chance.
-    told[2:] -= 0.5 * (bins - 2)
-    result: np.ndarray = told.max(axis=0)
+    nats = -0.5 * rows * np.log1p(-np.minimum([alone, products.max(axis=1), *binned], 1 - 1e-12))
+    # Each bin is a constant, which gains half a nat by chance.
+    nats[2:] -= 0.5 * (bins - 2)
+    result: np.ndarray = nats.max(axis=0)
     return result
 
 

@@ -128,9 +128,8 @@ class Finisher:
         )
 
     def refit(self, candidate: Candidate, table: Table, stop: Callable[[], bool] = never) -> Candidate:
-        """The candidate with its constants fitted to all rows, as far as they come until `stop()`, and its
-        lengths in which to tell them all; its held-out error stays what it was. Constants that all rows
-        leave loose stay too."""
+        """The candidate with its constants fitted to all rows until `stop()`, and its lengths on them; its
+        held-out error stays what it was, as do constants that all rows leave loose."""
         equations, constants = [], []
         for k, equation in enumerate(candidate.equations):
             formula = Formula.of(equation)

@@ -1,4 +1,4 @@
-"""Leave-one-out prediction (Allen's PRESS), and how many formulas there are like one."""
+"""Leave-one-out prediction (PRESS, Allen 1974), and what it costs to pick a formula among all others."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from eqlearn.symbolic.snap import number_cost
 def leave_one_out(
     equation: Equation, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """What each of the rows is missed by when the constants are fitted to all the others, `(rows,)`.
+    """The residual of each row when the constants are fitted to all the others, `(rows,)`.
 
-    No fit is repeated: to first order, leaving a row out divides its residual by one minus its leverage
-    (Allen's PRESS, exact for a formula that is linear in its constants). A row of weight w is √w as far.
+    No fit is repeated: to first order, leaving a row out divides its residual by one minus its leverage,
+    which is exact for a formula that is linear in its constants. Residuals are multiplied by the root of the
+    row's weight.
     """
     value, slopes = Formula.of(equation).linearise(
         torch.tensor(np.ascontiguousarray(X.T)), np.array(equation.constants, dtype=np.float64)
@@ -41,10 +42,10 @@ def leave_one_out(
 
 
 def structure_cost(expr: sp.Expr, columns: int) -> float:
-    """Nats to tell which formula it is, constants apart, among those of `columns` columns and all functions.
+    """Nats to pick the formula, constants apart, among those of `columns` columns and all functions.
 
-    A place is a column or a function, and one of those there are; the order of terms and factors tells
-    nothing, so a sum of k of p columns costs little more than log(p over k).
+    Each place holds a column or a function; the order of terms and factors is free, so a sum of k of p
+    columns costs little more than log(p over k).
     """
     cost = 0.0
     for node in sp.preorder_traversal(expr):

@@ -41,7 +41,7 @@ class Problem:
         return values if weight is None else values * weight.sqrt()
 
     def thinned(self, rows: int) -> Problem:
-        """The same problem on rows spread evenly over all: as many as it takes to tell formulas apart."""
+        """The same problem on this number of rows, spread evenly over all."""
         if self.samples.rows <= rows:
             return self
         chosen = torch.linspace(0, self.samples.rows - 1, rows).round().long()

@@ -121,18 +121,12 @@ def discover(
     names_of = {p.name for p in units}
     degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
     columns = screen(table.X, table.y, settings.max_inputs, settings.screening)
-    features = Features.of(
-        table.X,
-        table.y,
-        logarithms="pow" in names_of,
-        degree=degree,
-        columns=columns,
-        most=settings.max_inputs,
-    )
+    powers, most = "pow" in names_of, settings.max_inputs
+    features = Features.of(table.X, table.y, logarithms=powers, degree=degree, columns=columns, most=most)
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = read_outside(extrapolation, X, table.y.shape[1], names)
     deadline, last, end = _deadlines(began, seconds, table.rows, settings)
-    # Formulas are read and compared on enough rows for more to tell nothing new.
+    # Formulas are read and compared on so large a sample that more rows would add nothing.
     read_rows = settings.reading.rows
     shown = split_rows(training, 1 - read_rows / training.rows, read_rows + 1, seed)[0]
     finisher = Finisher(features, names, shown, validation, outside, last)
@@ -141,21 +135,18 @@ def discover(
     # Penalties are weighed against the error, so the unit of the weights must not count.
     weight = None if seen.weight is None else torch.as_tensor(seen.weight / seen.weight.mean())
     samples = Samples(features.tensor(seen.X), torch.as_tensor((seen.y / features.units).T), weight)
-    problem = Problem(
-        samples, features, vocabulary, Waves.of(samples.x[: len(features.columns)].numpy()),
-        tuple(transforms(vocabulary.unary, samples.y, features.outputs[0])),
-        settings.half if penalty == "half" else settings.l0, hidden_layers, settings,
-    )  # fmt: skip
+    waves = Waves.of(samples.x[: len(features.columns)].numpy())
+    through = tuple(transforms(vocabulary.unary, samples.y, features.outputs[0]))
+    sparsifier = settings.half if penalty == "half" else settings.l0
+    problem = Problem(samples, features, vocabulary, waves, through, sparsifier, hidden_layers, settings)
     curriculum = Curriculum(settings, hidden_layers, features, samples.rows, seed)
 
     started, exact, rounds, ended = 0, 0, 0, ""
     failures: Counter[str] = Counter()
     try:
         while not ended:
-            tasks = [
-                curriculum.step(n, archive.parents)
-                for n in range(rounds, rounds + curriculum.generation(rounds))
-            ]
+            numbers = range(rounds, rounds + curriculum.generation(rounds))
+            tasks = [curriculum.step(n, archive.parents) for n in numbers]
             for result in _run(tasks, problem, deadline, n_jobs, journal):
                 archive.add(result, last)
                 started, exact, rounds = started + result.started, exact + result.exact, rounds + 1
@@ -170,11 +161,8 @@ def discover(
     front = archive.front(last)
     failures.update(archive.failures)
     best = choose(rule, front)
-    polished = {
-        id(c): finisher.refit(c, table, end)
-        for c in front
-        if c is best or (table.rows <= read_rows and not last())
-    }
+    chosen = (c for c in front if c is best or (table.rows <= read_rows and not last()))
+    polished = {id(c): finisher.refit(c, table, end) for c in chosen}
     return Found(
         best=polished[id(best)], front=tuple(polished.get(id(c), c) for c in front), restarts=started,
         rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
@@ -187,16 +175,13 @@ def _deadlines(
 ) -> tuple[Deadline, Deadline, Deadline]:
     """When to end the rounds, the reading of formulas, and the search."""
     if seconds is None:
-        return Deadline(math.inf), Deadline(math.inf), Deadline(math.inf)
+        return (Deadline(math.inf),) * 3
     shares = settings.shares
     # The last fit, to all rows of a long table, takes about as long as it took to prepare them.
-    prepared = 0.0
-    if rows > settings.reading.rows:
-        prepared = min(time.time() - began, shares.max_last_fit * seconds)
-    last = seconds - max(shares.last_fit * seconds, prepared)
-    ends = (min(shares.rounds * seconds, last), last, seconds)
-    rounds, reading, search = (Deadline(began + after) for after in ends)
-    return rounds, reading, search
+    prepared = time.time() - began if rows > settings.reading.rows else 0.0
+    last = seconds - max(shares.last_fit * seconds, min(prepared, shares.max_last_fit * seconds))
+    rounds = min(shares.rounds * seconds, last)
+    return Deadline(began + rounds), Deadline(began + last), Deadline(began + seconds)
 
 
 def _run(
@@ -216,7 +201,7 @@ def _run(
                 journal.record(result)
             yield result
     finally:
-        with warnings.catch_warnings():  # joblib tells of rounds that nobody waits for any more
+        with warnings.catch_warnings():  # joblib warns of rounds that nobody waits for any more
             warnings.simplefilter("ignore")
             results.close()
 

@@ -45,17 +45,25 @@ class Library:
     Factors of arguments come as they stand in formulas, in the user's units (`factors`; `turns` for periodic
     functions), and relative to the argument's own size, so that no unit of measurement is favoured
     (`relative_factors`, or for few arguments `relative_slopes`, and `relative_turns`). `ratios` are those of
-    the two terms of a sum. Fits are compared on `rows` rows.
+    the two terms of a sum. Fits are compared on `rows` rows. Factors are tried that make the largest argument
+    one of `argument_sizes`, and relative ones where there are fewer than `max_fine` arguments. A divisor is
+    nowhere below `min_divisor` of its largest value, and no value above `max_peak` times the mean one. A
+    factor of a product is taken to the nearest of its powers ½, 1 and 2, at most `max_rounding` away. Inputs
+    that enter linearly beside the functions are fewer than the part `max_bank` of the rows.
     """
 
     factors: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 3.0)
-    turns: tuple[float, ...] = (
-        0.5, 1.0, 1.5, 2.0, 3.0, 5.0, math.pi / 2, math.pi, 2 * math.pi, 4 * math.pi,
-    )  # fmt: skip
+    turns: tuple[float, ...] = (0.5, 1.0, 1.5, 2.0, 3.0, 5.0, *(k * math.pi for k in (0.5, 1, 2, 4)))
     relative_factors: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)
     relative_slopes: tuple[float, ...] = tuple(0.25 * 1.35**k for k in range(13))
     relative_turns: tuple[float, ...] = tuple(0.5 * 1.25**k for k in range(20))
     ratios: tuple[float, ...] = (1.0, 2.0, 0.5, 3.0)
+    argument_sizes: tuple[float, float] = (0.2, 60.0)
+    max_fine: int = 60
+    min_divisor: float = 1e-3
+    max_peak: float = 1e6
+    max_rounding: float = 0.3
+    max_bank: float = 0.4
     rows: int = 96
     max_monomials: int = 800  # products of powers of several columns at a time, such as a·b/(c·d)
     max_arguments: int = 100
@@ -90,6 +98,28 @@ class Symmetry:
     tolerance: float = 0.05
     degrees: tuple[int, ...] = (5, 4, 3, 2, 1)
     max_variables: int = 6
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Where the weights of drawn networks start.
+
+    They are normal, of standard deviation `spread` (less where many inputs meet). The part `waves` of the
+    periodic units of the first layer start at a frequency of the data along one input, with weights of size
+    `aside` on the others. In a network grown from a parent, fresh weights of the read-out and of the parent's
+    units are scaled by these factors, and the part `moved` of the parent's weights moves by `wobble` of its
+    size. The target is fitted as it is in the part `plain` of the networks, else through a transform.
+    """
+
+    spread: float = 0.5
+    waves: float = 0.7
+    aside: float = 0.02
+    fresh_readout: float = 0.3
+    fresh_weight: float = 0.1
+    moved: float = 0.25
+    wobble: float = 0.2
+    plain: float = 0.5
+    plain_of_logarithms: float = 0.25
 
 
 @dataclass(frozen=True)
@@ -155,6 +185,7 @@ class Settings:
     library: Library = field(default_factory=Library)
     profile: Profile = field(default_factory=Profile)
     symmetry: Symmetry = field(default_factory=Symmetry)
+    drawing: Drawing = field(default_factory=Drawing)
     reading: Reading = field(default_factory=Reading)
     shares: Shares = field(default_factory=Shares)
     max_inputs: int = 36

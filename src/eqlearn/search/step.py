@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_LOSS, EXACT_SHARE
+from eqlearn.numerics.criteria import ENOUGH_LOSS, EXACT_LOSS, EXACT_SHARE, NO_COEFFICIENT
 from eqlearn.search.ansatz.layout import layout
 from eqlearn.search.ansatz.target_transform import TargetTransform
 from eqlearn.search.networks.fit import Fit, Samples, levenberg_marquardt, normal_equations, stack, take
@@ -23,6 +23,9 @@ from eqlearn.search.networks.starts import Start, grown_start, random_start
 from eqlearn.search.networks.structures import Level
 from eqlearn.search.problem import Problem
 from eqlearn.search.strategies import Strategy
+
+T = TypeVar("T")
+Proposal: TypeAlias = tuple[TargetTransform | None, Start]
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def take_step(task: Step, problem: Problem, stop: Callable[[], bool] = never) ->
     fits: list[Fit] = []
     failures: Counter[str] = Counter()
     started = 0
-    for batch in _batches(_starts(task, problem, rng, stop)):
+    for batch in _alike(sorted(_starts(task, problem, rng, stop), key=_kind), _kind):
         started += len(batch)
         found, reasons = _solve(task, problem, batch, rng, stop)
         fits += found
@@ -86,7 +89,11 @@ def take_step(task: Step, problem: Problem, stop: Callable[[], bool] = never) ->
     if task.exact and not exact:
         worth = [fit for fit in fits if fit.weights <= settings.max_quick_weights]
     best = _finalists(worth, rows, settings.finalists, settings.max_weights)
-    best = [f for group in _by_kind(best) for f in eliminate_fits(group, problem.samples, stop=stop)]
+    best = [
+        f
+        for group in _alike(best, lambda f: f.kind)
+        for f in eliminate_fits(group, problem.samples, stop=stop)
+    ]
     reasons = {reason: count for reason, count in failures.items() if count > 0}
     return StepResult(task.number, task.method, best, started, len(exact), reasons)
 
@@ -94,7 +101,7 @@ def take_step(task: Step, problem: Problem, stop: Callable[[], bool] = never) ->
 def _solve(
     task: Step,
     problem: Problem,
-    batch: Sequence[tuple[TargetTransform | None, Start]],
+    batch: Sequence[Proposal],
     rng: np.random.Generator,
     stop: Callable[[], bool],
 ) -> tuple[list[Fit], dict[str, int]]:
@@ -104,8 +111,7 @@ def _solve(
     samples = problem.samples
     drawn, starts = zip(*batch, strict=True)
     # Only what a start names is there: the rest of the inputs belong to other banks.
-    population = Population([s.structure for s in starts], [[w != 0 for w in s.weights] for s in starts])
-    theta = _pack(population, starts)
+    population, theta = Population.started([s.structure for s in starts], [s.weights for s in starts])
     targets = [samples.y if i is None else i.target / i.scale for i in drawn]
     seen = Samples(samples.x, torch.stack(targets), samples.weight)
     # What is linear has one optimum, and elimination finds the sparse one from there, given enough rows.
@@ -116,7 +122,7 @@ def _solve(
         return [], {"cut off by the clock": len(starts)}
     theta = population.turn_signs(theta, seen.x)
     lost = int((population.counts == 0).sum())
-    theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=EXACT_LOSS * 1e-6, stop=stop)
+    theta, loss = levenberg_marquardt(population, theta, seen, steps=40, enough=ENOUGH_LOSS, stop=stop)
     fits = _to_target(population, theta, loss, drawn, samples, stop)
     return fits, {"every weight dropped": lost, "not finite on the data": len(starts) - lost - len(fits)}
 
@@ -127,33 +133,34 @@ def _trimmed(fit: Fit, samples: Samples, stop: Callable[[], bool]) -> Fit:
         return fit
     state = normal_equations(fit.population, fit.theta, samples)
     influence = fit.theta[0].abs() * state.curvature[0].diagonal().sqrt()
-    keep = influence > 1e-7 * influence.max()
+    keep = influence > NO_COEFFICIENT * influence.max()
     if bool(keep.all()):
         return fit
     population, theta = fit.population.restrict(fit.theta, keep[None], [0])
-    theta, loss = levenberg_marquardt(population, theta, samples, steps=15, enough=EXACT_LOSS * 1e-6)
+    theta, loss = levenberg_marquardt(population, theta, samples, steps=15, enough=ENOUGH_LOSS)
     smaller = Fit(population, theta, float(loss[0]))
     return smaller if smaller.exact(samples.rows) else fit
 
 
-def _batches(
-    starts: Iterator[tuple[TargetTransform | None, Start]],
-) -> list[list[tuple[TargetTransform | None, Start]]]:
-    """Starts that can be solved together: of one depth and skip connections."""
-    groups: dict[tuple[int, bool], list[tuple[TargetTransform | None, Start]]] = {}
-    for transform, start in starts:
-        kind = len(start.structure.layers), start.structure.skip
-        groups.setdefault(kind, []).append((transform, start))
-    return [groups[kind] for kind in sorted(groups)]
+def _alike(items: Iterable[T], kind: Callable[[T], tuple[int, bool]]) -> list[list[T]]:
+    """The items in groups that can be solved together."""
+    groups: dict[tuple[int, bool], list[T]] = {}
+    for item in items:
+        groups.setdefault(kind(item), []).append(item)
+    return list(groups.values())
+
+
+def _kind(proposal: Proposal) -> tuple[int, bool]:
+    return proposal[1].structure.kind
 
 
 def _starts(
     task: Step, problem: Problem, rng: np.random.Generator, stop: Callable[[], bool]
-) -> Iterator[tuple[TargetTransform | None, Start]]:
+) -> Iterator[Proposal]:
     if task.strategy is not None:
         inputs, identity = problem.features.count, problem.vocabulary.identity
         for ansatz in task.strategy.propose(problem, stop):
-            yield ansatz.transform, layout(ansatz.readout, inputs, identity, ansatz.outputs)
+            yield ansatz.transform, layout([ansatz.readout] * ansatz.outputs, inputs, identity)
     for _ in range(task.members):
         if stop():
             return
@@ -161,40 +168,33 @@ def _starts(
 
 
 def _transform(level: Level, problem: Problem, rng: np.random.Generator) -> TargetTransform | None:
-    """Half of the members (more where logarithms are seen) get the target through an transformed last unit,
+    """Half of the members (more where logarithms are seen) get the target through a transformed last unit,
     where depth and signs allow it; the first transform as often as all the others."""
-    depth = level.depth + problem.features.layers(level.bank)
-    plain = 0.25 if level.bank in ("log", "rich") else 0.5
+    depth, drawing = level.depth + problem.features.layers(level.bank), problem.settings.drawing
+    plain = drawing.plain_of_logarithms if level.bank in ("log", "rich") else drawing.plain
     if not problem.transforms or depth >= problem.hidden_layers or rng.random() < plain:
         return None
     first, *others = problem.transforms
     return first if not others or rng.random() < 0.5 else others[int(rng.integers(len(others)))]
 
 
-def _drawn(task: Step, problem: Problem, rng: np.random.Generator) -> tuple[TargetTransform | None, Start]:
+def _drawn(task: Step, problem: Problem, rng: np.random.Generator) -> Proposal:
     level = task.level or Level(1, 2, 1)
-    transform = _transform(level, problem, rng) if not task.parents else None
-    return transform, _start(task, level, problem, transform, rng)
-
-
-def _start(
-    task: Step, level: Level, problem: Problem, transform: TargetTransform | None, rng: np.random.Generator
-) -> Start:
-    samples, vocabulary = problem.samples, problem.vocabulary
-    bank = problem.features.bank(level.bank)
+    samples, features, vocabulary = problem.samples, problem.features, problem.vocabulary
+    bank, drawing = features.bank(level.bank), problem.settings.drawing
     if task.parents:
         parent = task.parents[int(rng.integers(len(task.parents)))]
         left = samples.y - parent.population.evaluate(parent.theta, samples.x)[0]
-        return grown_start(
-            parent, level, bank, problem.features, vocabulary, problem.waves.spectrum(left.numpy()), rng
-        )
+        spectrum = problem.waves.spectrum(left.numpy())
+        return None, grown_start(parent, level, bank, features, vocabulary, spectrum, rng, drawing)
+    transform = _transform(level, problem, rng)
     target = samples.y if transform is None else transform.target
     # A product is a sum of logarithms: where the target's logarithm is fitted, logarithms are what to draw.
-    kinds = (
-        vocabulary.favouring("log") if transform is not None and transform.unit.name == "exp" else vocabulary
-    )
-    structure = kinds.draw(level, problem.features.count, samples.y.shape[0], rng)
-    return random_start(structure, bank, problem.features, problem.waves.spectrum(target.numpy()), rng)
+    if transform is not None and transform.unit.name == "exp":
+        vocabulary = vocabulary.favouring("log")
+    structure = vocabulary.draw(level, features.count, samples.y.shape[0], rng)
+    spectrum = problem.waves.spectrum(target.numpy())
+    return transform, random_start(structure, bank, features, spectrum, rng, drawing)
 
 
 def _to_target(
@@ -218,48 +218,26 @@ def _to_target(
             outer.append(transform.outer(Fit(fit.population, unscaled, fit.loss)))
     if outer:
         joined, packed = stack([p for p, _ in outer], [v[0] for _, v in outer])
-        packed, loss = levenberg_marquardt(
-            joined, packed, samples, steps=20, enough=EXACT_LOSS * 1e-6, stop=stop
-        )
+        packed, loss = levenberg_marquardt(joined, packed, samples, steps=20, enough=ENOUGH_LOSS, stop=stop)
         fits += [take(joined, packed, loss, i) for i in range(joined.members) if math.isfinite(loss[i])]
     return fits
-
-
-def _by_kind(fits: list[Fit]) -> list[list[Fit]]:
-    """Fits that can be solved together: of one depth and skip connections."""
-    groups: dict[tuple[int, bool], list[Fit]] = {}
-    for fit in fits:
-        groups.setdefault(fit.kind, []).append(fit)
-    return list(groups.values())
-
-
-def _pack(population: Population, starts: Sequence[Start]) -> Tensor:
-    theta = torch.zeros(population.places.shape, dtype=torch.float64)
-    for row, start in enumerate(starts):
-        values = torch.cat([w[w != 0] for w in start.weights])
-        theta[row, : len(values)] = values
-    return theta
 
 
 def _finalists(fits: list[Fit], rows: int, most: int, largest: int) -> list[Fit]:
     """The best by score that differ; large ones are costly to eliminate and seldom right, so few of them."""
     chosen: list[Fit] = []
     for fit in sorted(fits, key=lambda f: f.score(rows)):
-        twins = [f for f in chosen if f.alike(fit)]
-        exact_twins = [
-            f for f in chosen if f.loss < EXACT_LOSS and fit.loss < EXACT_LOSS and f.weights <= fit.weights
-        ]
-        large = [f for f in chosen if f.weights > largest]
-        if not twins and len(exact_twins) < 2 and not (large and fit.weights > largest):
+        twins = any(f.alike(fit) for f in chosen)
+        exact = [f for f in chosen if max(f.loss, fit.loss) < EXACT_LOSS and f.weights <= fit.weights]
+        large = fit.weights > largest and any(f.weights > largest for f in chosen)
+        if not twins and len(exact) < 2 and not large:
             chosen.append(fit)
-        if len(chosen) == most:
-            break
-    return chosen
+    return chosen[:most]
 
 
 @runtime_checkable
 class Journal(Protocol):
-    """Remembers finished rounds, so that a search that was killed goes on where it was."""
+    """Remembers finished rounds, so that a search that was killed can be resumed."""
 
     def recall(self, number: int) -> StepResult | None: ...
 
@@ -268,7 +246,7 @@ class Journal(Protocol):
 
 @dataclass
 class Memory:
-    """A journal for `discover`; `fingerprint` says of which data and settings, `seed` from which start."""
+    """A journal in memory; `fingerprint` identifies the data and settings it belongs to, `seed` the start."""
 
     fingerprint: str
     seed: int

@@ -184,7 +184,7 @@ class Equation:
         """Whether two equations are the same function, however written: equal values, and the same domain,
         at fixed scattered points of a box.
 
-        `box` is (low, high) for all variables, or a dictionary by name; [-2, 2] unless told. `tolerance` is
+        `box` is (low, high) for all variables, or a dictionary by name; [-2, 2] by default. `tolerance` is
         relative to the values.
         """
         if isinstance(other, str):
@@ -240,7 +240,7 @@ class Equation:
         pi or e are exactly that number.
 
         Without data, "near" is the relative `tolerance`, or three standard `errors`, one per constant. With
-        data, numbers as far as 1 % are tried too, and each is accepted only if the root mean square error
+        data, numbers up to 1 % away are tried too, and each is accepted only if the root mean square error
         stays below (1 + `rise`) times that of this equation (or 1e-12 of the data, for a perfect fit).
         """
         check_together(X, y)

@@ -93,7 +93,7 @@ class Formula:
         return np.broadcast_to(values, np.broadcast_shapes(points.shape[1:], constants.shape[1:]))
 
     def precisely(self, point: np.ndarray, constants: np.ndarray) -> Any:
-        """The value at one point to 50 digits, complex where it is not real."""
+        """The value at one point to fifty digits, complex where it is not real."""
         with mpmath.workdps(DIGITS):
             return self._in_mpmath([mpmath.mpf(v) for v in point], [mpmath.mpf(c) for c in constants])
 
@@ -227,7 +227,7 @@ def _differentiated(
 
 
 def noise_of(equation: Equation, X: np.ndarray, y: np.ndarray, weight: np.ndarray | None = None) -> float:
-    """The standard deviation of what an equation leaves over, its constants' freedom discounted."""
+    """The standard deviation of an equation's residuals, with a degree of freedom less for each constant."""
     left = y - equation(X)
     square = float(left @ left) if weight is None else float(left**2 @ (weight / weight.mean()))
     return math.sqrt(square / max(1, len(y) - len(equation.constants)))
@@ -258,10 +258,6 @@ class Constant:
         """The 95 % interval of a normal error."""
         half = 1.959963984540054 * self.standard_error
         return self.value - half, self.value + half
-
-
-# From values that someone wrote down it is further to the optimum than from those that a search found.
-STEPS = 300
 
 
 @dataclass(frozen=True)
@@ -305,5 +301,6 @@ def refit(equation: Equation, X: Any, y: Any, *, sample_weight: Any = None) -> R
             "remove them, or start from other constants"
         )
     formula = Formula.of(equation)
-    fit = formula.fit(table.X, table.y[:, 0], table.weight, steps=STEPS)
+    # From values that someone wrote down it is further to the optimum than from those that a search found.
+    fit = formula.fit(table.X, table.y[:, 0], table.weight, steps=300)
     return Refitted(formula.with_constants(list(fit.values)), fit.constants, fit.error)

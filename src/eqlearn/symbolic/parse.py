@@ -46,7 +46,7 @@ class Token(NamedTuple):
 class Value(NamedTuple):
     """An expression and, if it holds no variable, its float64 value.
 
-    SymPy computes with numbers of any size, and `exp(exp(exp(9)))` would keep it busy for ever; what
+    SymPy computes with numbers of any size, and `exp(exp(exp(9)))` would never end; what
     overflows in float64 is refused before SymPy sees it.
     """
 
@@ -228,7 +228,7 @@ def _number(text: str) -> Value:
         return Value(sp.Integer(int(text)), float(text))
     value = float(text)
     mantissa, _, exponent = text.lower().partition("e")
-    # What float64 can hardly hold, or not at all, keeps all its digits: it may stand beside an exponential.
+    # Near the limits of float64 and beyond, all digits are kept: the number may stand beside an exponential.
     if 2.0**-1000 <= value <= 2.0**1000 or not re.search("[1-9]", mantissa):
         return Value(fitted(value), value)
     if abs(int(exponent)) > MAX_EXPONENT:

@@ -58,7 +58,7 @@ def double_star(base: Piece, exponent: Piece) -> Piece:
 
 
 def write(expr: sp.Expr, variables: Sequence[str], digits: int | None = None) -> str:
-    """The formula as text that `parse` reads back; all digits of the constants unless told otherwise.
+    """The formula as text that `parse` reads back; all digits of the constants by default.
 
     Names that are no identifiers, or that mean something else here, stand in backticks (a backtick inside
     is doubled), as in R and in pandas' `query`: `` 2.5*`my var` + sin(x) ``.
@@ -89,7 +89,7 @@ def printable(text: str) -> str:
 
 
 def float_text(number: Any, digits: int | None) -> str:
-    """A fitted constant as text, with all its digits or with so many significant ones."""
+    """A fitted constant as text, with all its digits or `digits` significant ones."""
     if abs(magnitude(number)) > 1000:
         return str(sp.Float(number, digits or 21))
     text = repr(float(number)) if digits is None else f"{float(number):.{digits}g}"

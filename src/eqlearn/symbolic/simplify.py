@@ -1,6 +1,6 @@
 """Shorter forms of a formula, in bounded time: the work is limited by the number of parts, never by a clock.
 
-SymPy's own `simplify` may take for ever on fitted constants. The rules here are few and cheap, act on each
+SymPy's own `simplify` may never end on fitted constants. The rules here are few and cheap, act on each
 distinct part once, and give the same answer on every machine.
 """
 

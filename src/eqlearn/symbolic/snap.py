@@ -17,19 +17,13 @@ from eqlearn.symbolic.tape import number_value
 from eqlearn.validation.options import check_least
 
 MAX_DENOMINATOR = 24
+# Relative distances at which data are asked whether a number will do, the boldest first.
 _LADDER = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 
 # value**root == fraction * factor, for each kind of number that is tried.
 _KINDS: tuple[tuple[int, Any], ...] = (
-    (1, sp.S.One),
-    (1, sp.pi),
-    (1, 1 / sp.pi),
-    (1, sp.pi**2),
-    (1, sp.E),
-    (1, 1 / sp.E),
-    (2, sp.S.One),
-    (2, sp.pi),
-    (2, 1 / sp.pi),
+    *((1, factor) for factor in (sp.S.One, sp.pi, 1 / sp.pi, sp.pi**2, sp.E, 1 / sp.E)),
+    *((2, factor) for factor in (sp.S.One, sp.pi, 1 / sp.pi)),
 )
 
 
@@ -116,8 +110,8 @@ def candidates(value: float, error: float | None, tolerance: float, with_data: b
     """Exact numbers to try for one constant, the boldest first.
 
     `error` is the constant's standard error, if known (NaN is not); infinite, no number is nearer than
-    another, since other constants make up for it. Without it, numbers as far as 1 % are tried where data can
-    say no, and numbers as far as the relative `tolerance` where they can't.
+    another, since other constants make up for it. Without it, numbers up to 1 % away are tried where data can
+    refuse them, and numbers within the relative `tolerance` where there are none.
     """
     if error is not None and math.isinf(error):
         return []
@@ -160,7 +154,7 @@ def snap_in_turn(
     move stays if the description gets no longer.
 
     `refit(fit, start, fixed)` gives the fit from these values with some of them fixed, `rise(before, after)`
-    how many nats more it takes to tell the data; a constant that is `negligible` may be zero, whatever its
+    how many nats more the data take to describe; a constant that is `negligible` may be zero, whatever its
     error. Returns the numbers, and the fit that goes with them.
     """
     values: list[sp.Expr | float] = [float(v) for v in fit.values]

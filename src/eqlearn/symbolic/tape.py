@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 from typing import Any, TypeAlias
 
@@ -165,14 +165,12 @@ class _Lowering:
             if not isinstance(node, sp.Float):
                 self.index[node] = self.write(node)
         end = self.operand(self.expr, self.expr)
-        steps = list(self.steps)
-        used = _reachable(steps, end)
-        moved = {old: new for new, old in enumerate(used)}
-        kept = tuple(
-            Instruction(s.op, tuple(moved[a] for a in s.args), s.value, s.exact)
-            for s in (steps[i] for i in used)
-        )
-        return Tape(kept, self.floats)
+        steps, needed = list(self.steps), {end}
+        for i in range(end, -1, -1):
+            needed.update(steps[i].args if i in needed else ())
+        moved = {old: new for new, old in enumerate(sorted(needed))}
+        kept = (replace(steps[i], args=tuple(moved[a] for a in steps[i].args)) for i in moved)
+        return Tape(tuple(kept), self.floats)
 
     def emit(self, op: str, *args: int, value: int | float = 0, exact: Any = None) -> int:
         return self.steps.setdefault(Instruction(op, args, value, exact), len(self.steps))
@@ -252,11 +250,3 @@ def _extreme_exponential(factors: Sequence[sp.Expr]) -> tuple[sp.Float, sp.Expr]
     constant = next((a for a in factors if isinstance(a, sp.Float) and abs(magnitude(a)) > _EXTREME), None)
     exponential = next((a for a in factors if isinstance(a, sp.exp)), None)
     return None if constant is None or exponential is None else (constant, exponential)
-
-
-def _reachable(steps: Sequence[Instruction], end: int) -> list[int]:
-    needed = {end}
-    for i in range(end, -1, -1):
-        if i in needed:
-            needed.update(steps[i].args)
-    return sorted(needed)

@@ -10,7 +10,7 @@ SIN, COS, SQUARE, MUL, ID = (lookup(name) for name in ("sin1", "cos", "square", 
 
 
 def value_of_network(readout, x):
-    start = layout(readout, len(x), ID)
+    start = layout([readout], len(x), ID)
     population = Population([start.structure], [[w != 0 for w in start.weights]])
     theta = torch.cat([w[w != 0] for w in start.weights])[None]
     return population.evaluate(theta, x)[0, 0], start.structure
@@ -40,6 +40,13 @@ def test_a_sketch_without_units_is_linear():
     value, _ = value_of_network(readout, x)
 
     torch.testing.assert_close(value, 2 * x[0] - x[1] + 0.25)
+
+
+def test_several_outputs_see_their_own_inputs_and_nothing_else():
+    start = layout([Sum(((0, 2.0), (2, 1.0)), (), 0.1), Sum(((1, 3.0),))], 3, ID)
+
+    assert not start.weights[0].any()
+    assert start.weights[1].tolist() == [[0, 2, 0, 1, 0.1], [0, 0, 3, 0, 0]]
 
 
 def test_sums_add_up_by_place():

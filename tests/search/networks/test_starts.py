@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from eqlearn.nn.primitives import lookup
-from eqlearn.search.networks.starts import Waves, angular_frequency, grown_start, linear_start, random_start
+from eqlearn.search.networks.starts import Waves, angular_frequency, grown_start, random_start
 from eqlearn.search.networks.structures import Level
 from eqlearn.search.step import Step, take_step
 from eqlearn.search.strategies import STRATEGIES
@@ -28,13 +28,6 @@ def test_the_spectrum_peaks_where_the_target_oscillates():
     assert column == 1
     assert spectrum.frequencies[place] == pytest.approx(11, rel=0.1)
     assert spectrum.chances.sum() == pytest.approx(1)
-
-
-def test_a_linear_start_sees_its_inputs_and_nothing_else():
-    start = linear_start(3, 2, [0, 2], lookup("id"))
-
-    assert not start.weights[0].any()
-    assert (start.weights[1] != 0).tolist() == [[False, True, False, True, True]] * 2
 
 
 def test_only_units_of_powers_see_logarithms():

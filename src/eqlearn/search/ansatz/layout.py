@@ -84,25 +84,25 @@ class Ansatz:
     outputs: int = 1
 
 
-def layout(readout: Sum, in_features: int, identity: Primitive, outputs: int = 1) -> Start:
-    """The network whose read-out is this sum; identities carry a unit to a layer further up.
+def layout(readouts: Sequence[Sum], in_features: int, identity: Primitive) -> Start:
+    """The network whose outputs are these sums; identities carry a unit to a layer further up.
 
     Inputs are at hand in every layer (`skip`), so all ansatzes of one depth can be solved together.
     """
-    depth = max(1, readout.level)
+    depth = max(1, *(readout.level for readout in readouts))
     layers: list[dict[Unit, None]] = [{} for _ in range(depth)]
-    top = _lifted(readout, depth + 1, layers, identity)
+    tops = [_lifted(readout, depth + 1, layers, identity) for readout in readouts]
     if not layers[0]:  # what is linear in the inputs has a unit that sees nothing
         layers[0][Unit(identity, (Sum(),))] = None
     ordered = [sorted(units, key=lambda u: (u.primitive.arity, u.primitive.name)) for units in layers]
     kinds = tuple(tuple(u.primitive for u in units) for units in ordered)
-    structure = Structure(in_features, kinds, outputs, skip=True)
+    structure = Structure(in_features, kinds, len(readouts), skip=True)
     weights = [torch.zeros(shape, dtype=torch.float64) for shape in structure.shapes()]
     for level, units in enumerate(ordered):
         for unit, rows in zip(units, argument_rows(structure.layers[level]), strict=True):
             for argument, row in zip(unit.arguments, rows, strict=True):
                 _write(argument, weights[level][row], ordered[level - 1] if level else [])
-    for row in weights[-1]:
+    for top, row in zip(tops, weights[-1], strict=True):
         _write(top, row, ordered[-1])
     return Start(structure, weights)
 
@@ -114,7 +114,7 @@ def _lifted(term: Sum, level: int, layers: list[dict[Unit, None]], identity: Pri
         own = Unit(unit.primitive, tuple(_lifted(a, unit.level, layers, identity) for a in unit.arguments))
         layers[own.level - 1][own] = None
         for above in range(own.level, level - 1):
-            own = Unit(identity, (Sum(units=((own, 1.0),)),))
+            own = Unit(identity, (Sum.of(own),))
             layers[above][own] = None
         units.append((own, w))
     return Sum(term.inputs, tuple(units), term.constant)

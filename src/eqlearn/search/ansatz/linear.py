@@ -17,10 +17,7 @@ from eqlearn.search.problem import Problem
 
 BANKS = ("plain", "log", "quadratic", "products", "powers")
 # Of these pairs one undoes the other, or the second makes a factor of what the first did.
-UNDONE = {
-    ("exp", "log"), ("log", "exp"), ("sqrt", "square"), ("square", "sqrt"), ("inv", "inv"),
-    ("inv", "exp"), ("sqrt", "exp"), ("square", "exp"),
-}  # fmt: skip
+UNDONE = {"exp log", "log exp", "sqrt square", "square sqrt", "inv inv", "inv exp", "sqrt exp", "square exp"}
 
 
 def linear_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Iterator[Ansatz]:
@@ -49,24 +46,25 @@ def _twice_transformed(problem: Problem, stop: Callable[[], bool]) -> Iterator[A
     square, times = problem.vocabulary.named("square"), problem.vocabulary.named("mul")
     if square is not None and times is not None:
         y = problem.samples.y[0]
-        for bank in banks:
-            if stop():
-                return
-            exact, g = solved(problem, bank, y.sign() * y.abs() ** (1 / 3))
-            if exact and g is not None:
-                squared = Sum.of(Unit(square, (g,)))
-                yield Ansatz(None, Sum.of(Unit(times, (g, squared))))
+        for g in _exact_sums(problem, banks, y.sign() * y.abs() ** (1 / 3), stop):
+            yield Ansatz(None, Sum.of(Unit(times, (g, Sum.of(Unit(square, (g,)))))))
     for first in problem.transforms:
         for second in transforms(problem.vocabulary.unary, first.target):
-            if (first.unit.name, second.unit.name) in UNDONE:
-                continue
-            for bank in banks:
-                if stop():
-                    return
-                exact, g = solved(problem, bank, second.target[0])
-                if exact and g is not None:
+            if f"{first.unit.name} {second.unit.name}" not in UNDONE:
+                for g in _exact_sums(problem, banks, second.target[0], stop):
                     inner = Sum(units=((Unit(second.unit, (g,)), second.amplitude / first.scale),))
                     yield Ansatz(first, inner)
+
+
+def _exact_sums(
+    problem: Problem, banks: list[list[int]], y: Tensor, stop: Callable[[], bool]
+) -> Iterator[Sum]:
+    for bank in banks:
+        if stop():
+            return
+        exact, g = solved(problem, bank, y)
+        if exact and g is not None:
+            yield g
 
 
 def allowed_banks(problem: Problem, above: int) -> list[list[int]]:
@@ -99,15 +97,14 @@ def solved(
     exact = left < max(EXACT_SHARE * spread, SUM_ROUNDING * float(y.square().sum()))
     if exact:  # rounding is no coefficient
         size = solution.abs()
-        small = torch.maximum(
-            NO_COEFFICIENT * size[: len(bank)].sum(), NO_COEFFICIENT**2 * size.max()
-        )  # however large the constant
+        # However large the constant is.
+        small = torch.maximum(NO_COEFFICIENT * size[: len(bank)].sum(), NO_COEFFICIENT**2 * size.max())
         solution = torch.where(size > torch.minimum(small, NO_COEFFICIENT * size.max()), solution, 0.0)
     *linear, constant = (solution / sizes).tolist()
     return exact, Sum(tuple((i, c) for i, c in zip(bank, linear, strict=True) if c != 0), (), constant)
 
 
-# An transform, how much each row counts, and what is added to the unit.
+# A transform, how much each row counts, and what is added to the unit.
 Option: TypeAlias = tuple[TargetTransform, Tensor, float]
 
 

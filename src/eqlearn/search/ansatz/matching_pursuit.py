@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import DISTINCT, MATCH_ROUNDING, match_score
+from eqlearn.numerics.criteria import DISTINCT, MATCH_ROUNDING, NEGLIGIBLE, PARALLEL, match_score
 from eqlearn.search.settings import Library
 
 
@@ -42,7 +42,7 @@ def match(
     q = torch.linalg.qr(base.mT)[0]
     left = target - q @ (q.mT @ target)
     size = left.norm()
-    if rows <= q.shape[1] + 2 or not size > 1e-9 * target.norm():
+    if rows <= q.shape[1] + 2 or not size > NEGLIGIBLE * target.norm():
         return []
     left = left / size
     flat, alive = _orthogonal(atoms, q)
@@ -65,7 +65,8 @@ def match(
         # More atoms beside an exact match would only fit its rounding.
         if room <= 2 * count or any(m.error < MATCH_ROUNDING for m in found.values()):
             break
-        parents = _best([m for m in found.values() if len(m.support) == count - 1], beam)
+        smaller = (m for m in found.values() if len(m.support) == count - 1)
+        parents = sorted(smaller, key=lambda m: m.error)[:beam]
         if count == 2 and not stop():
             keep(_pairs(flat, left, alive, library))
         for parent in parents[: beam if count < 4 else beam // 4]:
@@ -75,10 +76,6 @@ def match(
     ranked = sorted(found.values(), key=lambda m: match_score(m.error, rows, len(m.support)))
     # Many atoms come close to anything smooth; few with a constant yet to be fitted are the better start.
     return [m for n in range(1, terms + 1) for m in [r for r in ranked if len(r.support) == n][:most]]
-
-
-def _best(matches: list[Match], count: int) -> list[Match]:
-    return sorted(matches, key=lambda m: m.error)[:count]
 
 
 def _orthogonal(atoms: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
@@ -100,14 +97,10 @@ def _pairs(
     rho = some @ some.mT
     free = 1 - rho.square()
     explained = (a.square()[:, None] + a.square() - 2 * a[:, None] * a * rho) / free.clamp(min=1e-12)
-    explained = torch.where((free > 1e-9).triu(diagonal=1), explained, -1.0)
+    explained = torch.where((free > PARALLEL).triu(diagonal=1), explained, -1.0)
     best = explained.flatten().topk(min(explained.numel(), 40 * library.beam))
-    out: list[tuple[tuple[int, ...], float]] = []
-    for value, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
-        i, j = divmod(place, len(chosen))
-        if value > 0:
-            out.append(((int(chosen[i]), int(chosen[j])), 1 - value))
-    return out
+    found = ((v, divmod(place, len(chosen))) for v, place in zip(*(b.tolist() for b in best), strict=True))
+    return [((int(chosen[i]), int(chosen[j])), 1 - value) for value, (i, j) in found if value > 0]
 
 
 def _extended(parent: Match, flat: Tensor, left: Tensor, beam: int) -> list[tuple[tuple[int, ...], float]]:
@@ -116,8 +109,8 @@ def _extended(parent: Match, flat: Tensor, left: Tensor, beam: int) -> list[tupl
     rest = left - q @ (q.mT @ left)
     # ⟨rest, atom⟩ needs no projection of the atom, for rest is free of q; only its length does.
     length = (1 - (flat @ q).square().sum(dim=1)).clamp(min=0.0)
-    gain = torch.where(length > 1e-9, (flat @ rest).square() / length.clamp(min=1e-12), 0.0)
+    gain = torch.where(length > PARALLEL, (flat @ rest).square() / length.clamp(min=1e-12), 0.0)
     best = gain.topk(min(len(gain), beam))
     before = float(rest.square().sum())
-    pairs = zip(best.values.tolist(), best.indices.tolist(), strict=True)
+    pairs = zip(*(b.tolist() for b in best), strict=True)
     return [((*parent.support, i), before - value) for value, i in pairs if i not in parent.support]

@@ -38,24 +38,19 @@ def rational_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Ite
         return
     weight = problem.samples.weight
     row_scale = None if weight is None else weight.sqrt()
-    banks = [
-        problem.features.polynomials(d)
-        for d in range(1, min(problem.features.degree, problem.settings.max_degree) + 1)
-    ]
-    if (
-        problem.features.squares
-    ):  # quotients of squares alone need few rows: what n/(n - 2) and n/(n + 2) share
-        banks.append(problem.features.squares)
+    highest = min(problem.features.degree, problem.settings.max_degree)
+    banks = [problem.features.polynomials(d) for d in range(1, highest + 1)]
+    # Quotients of squares alone need few rows.
+    banks += [problem.features.squares] if problem.features.squares else []
     for transform in problem.targets:
         if transform is not None and transform.unit.name == "inv":
-            continue  # a quotient upside down is a quotient
+            continue  # the inverse of a quotient is a quotient
         if stop():
             return
         y, _ = problem.seen(transform)
         best = best_quotient(problem.samples.x, y, banks, row_scale, stop)
         if best is not None:
-            unit = Unit(division, (best.numerator, best.denominator))
-            yield Ansatz(transform, Sum.of(unit))
+            yield Ansatz(transform, Sum.of(Unit(division, (best.numerator, best.denominator))))
 
 
 def best_quotient(
@@ -102,9 +97,8 @@ def _quotient(
     # Singular values of a smooth function fall gradually; a relation that holds ends them with a gap.
     exact = bool(singular[-1] < NULL_SINGULAR * singular[0]) and bool(singular[-1] < NULL_GAP * singular[-2])
     if exact:  # rounding is no coefficient
-        vector = torch.where(
-            (vector * sizes).abs() > NO_COEFFICIENT * (vector * sizes).abs().max(), vector, 0.0
-        )
+        parts = (vector * sizes).abs()
+        vector = torch.where(parts > NO_COEFFICIENT * parts.max(), vector, 0.0)
     p, q = vector[: len(p_terms)], vector[len(p_terms) :]
     denominator = q @ q_terms
     poles = bool((denominator > 0).any()) and bool((denominator < 0).any())

@@ -13,10 +13,10 @@ from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import akaike
 from eqlearn.numerics.least_squares import linear_fit
 from eqlearn.numerics.stepwise import eliminate, saliencies
+from eqlearn.search.ansatz.layout import Sum, layout
 from eqlearn.search.features import Features
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.population import Population
-from eqlearn.search.networks.starts import linear_start
 from eqlearn.search.settings import Reading
 from eqlearn.validation.table import Table
 
@@ -94,13 +94,11 @@ def _without_least(matrix: np.ndarray, y: np.ndarray, used: list[int]) -> list[i
 
 def _fit(features: Features, chosen: list[list[int]], matrix: np.ndarray, targets: np.ndarray) -> Fit:
     """The network that is the sum of the chosen columns, for each target, with its least-squares weights."""
-    start = linear_start(features.count, len(targets), [], lookup("id"))
-    first, last = (torch.zeros_like(w) for w in start.weights)
-    square = 0.0
-    for row, (used, y) in enumerate(zip(chosen, targets, strict=True)):
+    readouts, square = [], 0.0
+    for used, y in zip(chosen, targets, strict=True):
         part = matrix[:, [*used, -1]]
         weights = np.linalg.lstsq(part, y, rcond=None)[0]
-        last[row, [*(1 + column for column in used), -1]] = torch.as_tensor(weights)
+        readouts.append(Sum(tuple(zip(used, weights.tolist(), strict=False)), (), float(weights[-1])))
         square += float(((part @ weights - y) ** 2).sum())
-    population = Population([start.structure], [[first != 0, last != 0]])
-    return Fit(population, last[last != 0][None], square / len(matrix))
+    start = layout(readouts, features.count, lookup("id"))
+    return Fit(*Population.started([start.structure], [start.weights]), square / len(matrix))

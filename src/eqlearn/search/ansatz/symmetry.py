@@ -1,7 +1,7 @@
 """Fewer variables: powers that come out as factors, pairs that matter only through one combination.
 
-A smooth surrogate of the data shows such symmetries in its slopes; whether they hold is seen when the smaller
-problem is solved exactly, or not.
+The symmetries of AI Feynman (Udrescu & Tegmark 2020), read off the slopes of a smooth surrogate of the data;
+whether they hold shows when the smaller problem is solved exactly, or not.
 """
 
 from __future__ import annotations
@@ -57,21 +57,20 @@ def reduced(problem: Problem, stop: Callable[[], bool] = never) -> Reduction | N
     holds before all are found."""
     features, x = problem.features, problem.samples.x
     places = dict(zip(features.logarithms, features.logarithm_inputs, strict=True))
+    powers = [((places[i], 1.0),) if i in places else None for i in range(len(features.scales))]
     columns = tuple(
-        Column(
-            x[i] * size, Sum(((i, size),)), ((places[i], 1.0),) if i in places else None, math.log(size)
-        )
+        Column(x[i] * size, Sum(((i, size),)), powers[i], math.log(size))
         for i, size in enumerate(features.scales)
-    )  # fmt: skip
+    )
     state = Reduction(columns, problem.samples.y[0], Sum())
     for _ in range(2 * len(columns)):
         if stop():
             return None
-        options = [o for o in _options(state, problem) if math.isfinite(o[0])]
-        options.sort(key=lambda option: option[0])
-        if not options or options[0][0] > problem.settings.symmetry.tolerance:
+        options = (o for o in _options(state, problem) if o[0] <= problem.settings.symmetry.tolerance)
+        best = min(options, key=lambda option: option[0], default=None)
+        if best is None:
             break
-        state = options[0][1]
+        state = best[1]
     return state if len(state.columns) < len(columns) and state.columns else None
 
 
@@ -91,8 +90,7 @@ def reduced_problem(state: Reduction, problem: Problem, degree: int) -> Problem:
 def restored(ansatz: Ansatz, state: Reduction, smaller: Problem, problem: Problem) -> Ansatz | None:
     """A formula of the smaller problem as one of the larger."""
     find, features = problem.vocabulary.named, smaller.features
-    translate = _Translation(state, features, problem.vocabulary)
-    term = translate(ansatz.readout)
+    term = _Translation(state, features, problem.vocabulary)(ansatz.readout)
     if term is None:
         return None
     if ansatz.transform is not None:
@@ -181,15 +179,14 @@ def _surrogate(columns: Sequence[Column], target: Tensor, degrees: Sequence[int]
     degree = next(d for d in degrees if math.comb(count + d, d) <= rows / 3 or d == 1)
     terms = [t for d in range(degree + 1) for t in combinations_with_replacement(range(count), d)]
     z = torch.stack(variables)
-    design = torch.stack([torch.prod(z[list(t)], dim=0) if t else torch.ones(rows).to(z) for t in terms])
+    design = torch.stack([z[list(t)].prod(dim=0) for t in terms])
     solution = linear_fit(design, y)
     slopes = torch.zeros_like(z)
     for c, term in zip(solution.tolist(), terms, strict=True):
         for k in set(term):
             rest = list(term)
             rest.remove(k)
-            part = torch.prod(z[rest], dim=0) if rest else torch.ones(rows).to(z)
-            slopes[k] += c * term.count(k) * part
+            slopes[k] += c * term.count(k) * z[rest].prod(dim=0)
     return _Slopes(solution @ design, slopes * torch.stack(rates), one_sign)
 
 

@@ -30,15 +30,10 @@ class TargetTransform:
         """The fitted network with the unit as its last layer."""
         structure = fit.population.structures[0]
         deeper = replace(structure, layers=(*structure.layers, (self.unit,)))
-        inner = fit.population.weights(0, fit.theta)
-        extra = deeper.shapes()[-1][1]
         # The old read-out feeds the unit; the new one reads only the unit.
-        last = torch.zeros(1, extra, dtype=torch.float64)
+        last = torch.zeros(deeper.shapes()[-1], dtype=torch.float64)
         last[0, 0] = self.amplitude
-        masks = [*(w != 0 for w in inner), last != 0]
-        population = Population([deeper], [masks])
-        values = torch.cat([w[m] for w, m in zip([*inner, last], masks, strict=True)])
-        return population, values[None]
+        return Population.started([deeper], [[*fit.population.weights(0, fit.theta), last]])
 
 
 def _undone(unit: Primitive, y: Tensor) -> Tensor | None:
@@ -72,15 +67,13 @@ def transforms(primitives: Sequence[Primitive], y: Tensor, unit: float = 1.0) ->
     if y.shape[0] != 1 or bool((y == y[0, 0]).all()):
         return []
     sign = -1.0 if bool((y <= 0).all()) else 1.0
-    found = []
     units = {p.name: p for p in primitives}
-    for name in dict.fromkeys([*_COMMON, *units]):
-        if name in units:
-            # A logarithm has both signs; the other odd units do not mind.
-            amplitude = 1.0 if name == "log" else sign
-            transform = transformed(units[name], y, amplitude if name in SCALE_FREE else amplitude / unit)
-            found += [transform] if transform is not None else []
-    return found
+    found = []
+    for name in (name for name in dict.fromkeys([*_COMMON, *units]) if name in units):
+        # A logarithm has both signs; an odd unit gives the same with either.
+        amplitude = 1.0 if name == "log" else sign
+        found.append(transformed(units[name], y, amplitude if name in SCALE_FREE else amplitude / unit))
+    return [transform for transform in found if transform is not None]
 
 
 def transformed(unit: Primitive, y: Tensor, amplitude: float) -> TargetTransform | None:

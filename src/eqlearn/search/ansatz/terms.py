@@ -10,30 +10,10 @@ from torch import Tensor
 
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_MATCH, match_score
-from eqlearn.numerics.least_squares import linear_fit
-from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
-from eqlearn.search.ansatz.library import (
-    Argument,
-    Atom,
-    Matched,
-    best_ansatzes,
-    constant_one,
-    functions_of,
-    homogeneous,
-    involved,
-    monomials_of,
-    pairs_of,
-    parity,
-    plain_of,
-    powers_of,
-    quadratics_of,
-    roots_of,
-    simple_arguments,
-    simplest,
-    until,
-)
-from eqlearn.search.ansatz.matching_pursuit import match
+from eqlearn.numerics.criteria import EXACT_MATCH, NO_TERM, match_score
+from eqlearn.search.ansatz import library as lib
+from eqlearn.search.ansatz.layout import Ansatz, Sum
+from eqlearn.search.ansatz.library import Atom, Atoms, Matched, until
 from eqlearn.search.ansatz.target_transform import TargetTransform
 from eqlearn.search.networks.starts import angular_frequency
 from eqlearn.search.problem import Problem
@@ -51,76 +31,55 @@ def sum_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ans
     depths = torch.tensor([a.depth for a in atoms])
     found: list[Matched] = []
     for transform in problem.targets:
-        if stop() or any(m.error < EXACT_MATCH for m in found):
+        if stop() or any(m.exact for m in found):
             break
-        usable = (depths <= problem.seen(transform)[1]).nonzero()[:, 0]
+        plain, limit = transform is None, problem.seen(transform)[1]
+        usable = (depths <= limit).nonzero()[:, 0]
         mine = [atoms[i] for i in usable.tolist()]
-        for bank in _banks(problem, transform):
+        for bank in _banks(problem, min(problem.features.degree, 3 if plain else 2, 3 if limit > 1 else 1)):
             if stop():
                 break
-            terms = 4 if transform is None else 2
-            found += matched_sums(problem, transform, bank, mine, values[usable], terms, stop)
-    return best_ansatzes(
-        found, dict(zip(problem.targets, given.targets, strict=True)), problem.settings.library
-    )
+            found += matched_sums(problem, transform, bank, mine, values[usable], 4 if plain else 2, stop)
+    return lib.best_ansatzes(found, problem, given)
 
 
-def _banks(problem: Problem, transform: TargetTransform | None) -> list[list[int]]:
-    """The inputs that enter linearly, next to the atoms: none, the columns, products of them."""
-    degree = min(problem.features.degree, 3 if transform is None else 2)
+def _banks(problem: Problem, degree: int) -> list[list[int]]:
+    """The inputs that enter linearly, next to the atoms: none, the columns, products of up to `degree`."""
     banks = [[], *(problem.features.polynomials(d) for d in range(1, degree + 1))]
-    limit = problem.hidden_layers - (transform is not None)
-    return [b for d, b in enumerate(banks) if len(b) < 0.4 * problem.samples.rows and (d < 2 or limit > 1)]
+    return [b for b in banks if len(b) < problem.settings.library.max_bank * problem.samples.rows]
 
 
 def sum_atoms(problem: Problem, stop: Callable[[], bool] = never) -> list[Atom]:
     """Functions of simple arguments, quotients, and products of two of them; fewer if `stop()` holds."""
-    x, features, unary = problem.samples.x, problem.features, problem.vocabulary.unary
-    columns, quadratics = plain_of(features, x), quadratics_of(features, x)
-    library = problem.settings.library
-    arguments = simple_arguments(features, x, problem.vocabulary, library, library.max_arguments)
-    atoms = [a.as_atom() for a in monomials_of(features, x, problem.vocabulary.named("exp"), library)]
-    atoms += [a.as_atom() for a in quadratics]
-    atoms += until(stop, functions_of(arguments, unary, library, fine=len(arguments) < 60))
-    sums = pairs_of([constant_one(x), *columns, *quadratics], library.ratios if len(columns) < 4 else (1.0,))
-    atoms += until(stop, roots_of(sums, unary))
-    atoms += until(stop, roots_of(pairs_of([constant_one(x), *powers_of(features, x)], (1.0,)), unary))
-    atoms += until(stop, _product_atoms(problem, columns, quadratics))
-    return simplest([a for a in atoms if a.depth <= problem.hidden_layers], library)
+    some = Atoms(problem, stop)
+    atoms = [*some.monomials(), *some.quadratics, *some.functions()]
+    atoms += some.roots(some.sums(), some.unary)
+    atoms += some.roots(lib.pairs_of([some.one, *some.powers]), some.unary)
+    atoms += until(stop, _product_atoms(some))
+    return some.simplest(a for a in atoms if a.depth <= problem.hidden_layers)
 
 
-def _product_atoms(problem: Problem, columns: list[Argument], quadratics: list[Argument]) -> Iterator[Atom]:
+def _product_atoms(some: Atoms) -> Iterator[Atom]:
     """Products of a function with a column, a product of columns or another function."""
-    times, library = problem.vocabulary.named("mul"), problem.settings.library
+    times, library, columns = some.named("mul"), some.library, some.columns
     if times is None:
         return
-    near = [
-        *columns,
-        *quadratics,
-        *pairs_of(columns, (1.0,)),
-        *powers_of(problem.features, problem.samples.x),
-    ]
-    functions = functions_of(near[: library.max_arguments], problem.vocabulary.unary, library, fine=False)
-    if len(quadratics) < len(columns) * (len(columns) + 1) // 2:  # then the inputs do not hold them all
-        for first, second in combinations([a.as_atom() for a in columns], 2):
-            yield times_of(times, first, second)
-    kinds = simplest([a for a in functions if a.depth < problem.hidden_layers], library)
-    polynomials = [a.as_atom() for a in [*columns, *quadratics]]
+    polynomials = [*columns, *some.quadratics]
+    near = [*polynomials, *lib.pairs_of(columns), *some.powers]
+    functions = some.functions_of(near[: library.max_arguments], fine=False)
+    if len(some.quadratics) < len(columns) * (len(columns) + 1) // 2:  # then the inputs do not hold them all
+        for first, second in combinations(columns, 2):
+            yield _times(times, first, second)
+    kinds = some.simplest(a for a in functions if a.depth < some.problem.hidden_layers)
     for polynomial in polynomials:
         for function in kinds[: library.max_atoms // (3 * len(polynomials))]:
-            yield times_of(times, polynomial, function)
-    for i, first in enumerate(kinds[: library.max_factors]):
-        for second in kinds[i + 1 : library.max_factors]:
-            yield times_of(times, first, second)
+            yield _times(times, polynomial, function)
+    for first, second in combinations(kinds[: library.max_factors], 2):
+        yield _times(times, first, second)
 
 
-def times_of(times: Primitive, first: Atom, second: Atom) -> Atom:
-    """The product of two atoms."""
-    unit = Unit(times, (first.term, second.term))
-    return Atom(
-        first.value * second.value, Sum.of(unit), f"{first.key}*{second.key}",
-        1 + max(first.depth, second.depth), first.cost + second.cost,
-    )  # fmt: skip
+def _times(times: Primitive, first: Atom, second: Atom) -> Atom:
+    return lib.joined(times, first, second, f"{first.key}*{second.key}")
 
 
 def matched_sums(
@@ -133,85 +92,68 @@ def matched_sums(
     stop: Callable[[], bool],
 ) -> Iterator[Matched]:
     """Sums of a bank and of up to `terms` atoms that come nearest to the target."""
-    x, (target, _) = problem.samples.x, problem.seen(transform)
-    rows = len(target)
-    base = torch.cat([torch.ones(1, rows, dtype=x.dtype), x[bank]])
-    weighted = problem.weighted
-    names = [a.key for a in atoms]
-    library = problem.settings.library
-    seen = (weighted(target), weighted(base), weighted(values))
-    for found in match(*seen, names, library, terms=terms, most=library.max_fits // 2, stop=stop):
-        chosen = [atoms[i] for i in found.support]
-        columns = torch.cat([base, torch.stack([a.value for a in chosen])])
-        solution = linear_fit(weighted(columns), weighted(target))
-        left = target - solution @ columns
-        error = float(weighted(left).square().sum() / weighted(target - target.mean()).square().sum())
-        shares = (solution * columns.norm(dim=1)).abs()
+    target, keys = problem.seen(transform)[0], [a.key for a in atoms]
+    most = problem.settings.library.max_fits // 2
+    for support, columns, factors, error in lib.matches(
+        problem, target, bank, values, keys, terms=terms, most=most, stop=stop
+    ):
+        shares = (factors * columns.norm(dim=1)).abs()
         if error < EXACT_MATCH:  # rounding is no coefficient
-            solution = torch.where(shares > 1e-6 * shares.max(), solution, 0.0)
-        constant, linear, factors = solution[0], solution[1 : len(base)], solution[len(base) :]
-        inputs = tuple((i, float(c)) for i, c in zip(bank, linear.tolist(), strict=True) if c != 0)
-        readout = Sum(inputs, (), float(constant))
-        for atom, c in zip(chosen, factors.tolist(), strict=True):
+            factors = torch.where(shares > NO_TERM * shares.max(), factors, 0.0)
+        constant, *others = factors.tolist()
+        inputs = tuple((i, c) for i, c in zip(bank, others, strict=False) if c != 0)
+        readout = Sum(inputs, (), constant)
+        for place, c in zip(support, others[len(bank) :], strict=True):
             if c != 0:
-                readout = readout + atom.term * c
-        score = match_score(error, rows, len(chosen), len(inputs), floor=EXACT_MATCH)
-        yield Matched(Ansatz(transform, readout), tuple(sorted(a.key for a in chosen)), score, error)
+                readout = readout + atoms[place].term * c
+        score = match_score(error, len(target), len(support), len(inputs), floor=EXACT_MATCH)
+        yield Matched(Ansatz(transform, readout), tuple(sorted(keys[i] for i in support)), score, error)
 
 
 def carried_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
-    """Networks that are linear in a bank of inputs and in one or two such products."""
+    """Networks that are linear in a bank of inputs and in one or two products of a function and powers."""
     if problem.samples.y.shape[0] != 1:
         return []
     given, problem = problem, problem.thinned(problem.settings.library.rows)
     library = problem.settings.library
-    atoms = list(islice(until(stop, _atoms(problem)), library.max_carried))
+    atoms = list(islice(until(stop, _carried(Atoms(problem))), library.max_carried))
     if not atoms or stop():
         return []
     values = torch.stack([a.value for a in atoms])
     found: list[Matched] = []
-    banks = [[], *(problem.features.polynomials(d) for d in (1, 2))]
-    for bank in banks:
-        if stop() or any(m.error < EXACT_MATCH for m in found):
+    for bank in _banks(problem, 2):
+        if stop() or any(m.exact for m in found):
             break
-        if len(bank) < 0.4 * problem.samples.rows:
-            found += matched_sums(problem, None, bank, atoms, values, 2, stop)
-    whole = dict(zip(problem.targets, given.targets, strict=True))
-    return best_ansatzes(found, whole, library)[: library.max_carried_fits]
+        found += matched_sums(problem, None, bank, atoms, values, 2, stop)
+    return lib.best_ansatzes(found, problem, given)[: library.max_carried_fits]
 
 
-def _atoms(problem: Problem) -> Iterator[Atom]:
-    times, exponential = problem.vocabulary.named("mul"), problem.vocabulary.named("exp")
-    x, features = problem.samples.x, problem.features
-    columns, quadratics = plain_of(features, x), quadratics_of(features, x)
+def _carried(some: Atoms) -> Iterator[Atom]:
+    times, features, columns = some.named("mul"), some.features, some.columns
     if times is None:
         return
-    library = problem.settings.library
-    powers = monomials_of(features, x, exponential, library)
-    powers += monomials_of(features, x, exponential, library, power=0.5, widest=2)
+    powers = [*some.monomials(), *some.monomials(power=0.5, widest=2)]
     if len(columns) > 2:  # of two, the library of sums holds the others
-        powers = [*columns, *quadratics, *powers]
-    mixed = [q for q in quadratics if len(involved(q.term, features)) == 2]
-    carriers = [(p.as_atom(), involved(p.term, features)) for p in powers]
-    for function in _functions(problem, [*columns, *mixed]) if carriers else ():
-        inside = involved(function.term, features)
+        powers = [*columns, *some.quadratics, *powers]
+    mixed = [q for q in some.quadratics if len(lib.involved(q.term, features)) == 2]
+    carriers = [(p, lib.involved(p.term, features)) for p in powers]
+    for function in _functions(some, [*columns, *mixed]) if carriers else ():
+        inside = lib.involved(function.term, features)
         yield function
         for carrier, outside in carriers:
-            if not inside & outside and max(carrier.depth, function.depth) < problem.hidden_layers:
-                yield times_of(times, carrier, function)
+            if not inside & outside and max(carrier.depth, function.depth) < some.problem.hidden_layers:
+                yield _times(times, carrier, function)
 
 
-def _functions(problem: Problem, arguments: list[Argument]) -> Iterator[Atom]:
+def _functions(some: Atoms, arguments: list[Atom]) -> Iterator[Atom]:
     """Functions of arguments in the user's units, as they stand, of twice or of minus them."""
     for argument in arguments:
-        for primitive in problem.vocabulary.unary:
-            if homogeneous(primitive) and primitive.name != "log":
+        for primitive in some.unary:
+            if lib.homogeneous(primitive) and primitive.name != "log":
                 continue  # the powers hold those
             rate = angular_frequency(primitive)
-            factors = (1 / rate, 2 / rate) if rate else (1.0,) if parity(primitive) else (1.0, -1.0)
+            factors = (1 / rate, 2 / rate) if rate else (1.0,) if lib.parity(primitive) else (1.0, -1.0)
             for factor in factors:
                 value = primitive(factor * argument.value)
                 if bool(torch.isfinite(value).all()):
-                    unit = Unit(primitive, (argument.term * factor,))
-                    key = f"{primitive.name}({argument.key})"
-                    yield Atom(value, Sum.of(unit), key, unit.level + argument.layers, argument.cost + 1)
+                    yield argument.inside(primitive, value, factor)

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from eqlearn.nn.eql import EQL
@@ -108,7 +107,7 @@ class Fit:
     @property
     def kind(self) -> tuple[int, bool]:
         """Depth and skip connections: fits of one kind can be solved together."""
-        return self.population.depth, self.population.skip
+        return self.population.structures[0].kind
 
     def network(self) -> EQL:
         return self.population.network(0, self.theta)
@@ -124,7 +123,7 @@ class Fit:
         )
 
     def credible(self, rows: int) -> bool:
-        """Whether the numbers told outnumber the weights by enough: otherwise anything could be fitted."""
+        """Whether the observations outnumber the weights by enough: otherwise anything could be fitted."""
         return credible(self.weights, rows * self.population.out_features)
 
     def exact(self, rows: int) -> bool:
@@ -149,8 +148,5 @@ def take(population: Population, theta: Tensor, losses: Tensor, index: int) -> F
 def stack(singles: Sequence[Population], values: Sequence[Tensor]) -> tuple[Population, Tensor]:
     """One population of several populations of one, and their weights."""
     population = Population([p.structures[0] for p in singles], [p.masks[0] for p in singles])
-    theta = torch.zeros(population.places.shape, dtype=torch.float64)
-    for row, (single, value) in enumerate(zip(singles, values, strict=True)):
-        count = int(single.counts[0])
-        theta[row, :count] = value[:count]
-    return population, theta
+    counts = (int(single.counts[0]) for single in singles)
+    return population, population.packed([v[:count] for v, count in zip(values, counts, strict=True)])

@@ -51,6 +51,15 @@ def _rows(stack: Tensor, index: Tensor) -> Tensor:
     return stack.view(-1, stack.shape[-1]).index_select(0, index.view(-1)).view(*index.shape, -1)
 
 
+def _spread(values: Tensor, masks: Sequence[Tensor]) -> list[Tensor]:
+    """The values in the places that the masks, one after the other, leave open; zero elsewhere."""
+    pieces = values.split([int(mask.sum()) for mask in masks])
+    return [
+        values.new_zeros(mask.shape).masked_scatter(mask, piece)
+        for mask, piece in zip(masks, pieces, strict=True)
+    ]
+
+
 class Population:
     """Networks of the same depth, inputs and outputs, each with units and a mask of its own.
 
@@ -107,18 +116,27 @@ class Population:
     @staticmethod
     def of(network: EQL) -> tuple[Population, Tensor]:
         """The population, and its weights, that a network (of any number of members) is."""
-        singles = (
-            [network] if network.members is None else [network.member(i) for i in range(network.members)]
-        )
-        structure = Structure.of(network)
-        population = Population(
-            [structure] * len(singles), [[layer.mask.cpu() for layer in n.linears] for n in singles]
-        )
-        theta = torch.zeros(population.places.shape, dtype=torch.float64)
-        for i, single in enumerate(singles):
-            values = [layer.settled()[layer.mask].cpu().double() for layer in single.linears]
-            theta[i, : int(population.counts[i])] = torch.cat(values)
-        return population, theta
+        count = network.members
+        layers = [n.linears for n in ([network] if count is None else map(network.member, range(count)))]
+        masks = [[layer.mask.cpu() for layer in own] for own in layers]
+        population = Population([Structure.of(network)] * len(layers), masks)
+        values = [[layer.settled()[layer.mask].cpu().double() for layer in own] for own in layers]
+        return population, population.packed([torch.cat(own) for own in values])
+
+    @staticmethod
+    def started(
+        structures: Sequence[Structure], weights: Sequence[Sequence[Tensor]]
+    ) -> tuple[Population, Tensor]:
+        """The population of networks with these weights; a weight of zero is not there."""
+        population = Population(structures, [[w != 0 for w in own] for own in weights])
+        return population, population.packed([torch.cat([w[w != 0] for w in own]) for own in weights])
+
+    def packed(self, values: Sequence[Tensor]) -> Tensor:
+        """The active weights of each member, padded with zeros: `(members, weights)`."""
+        theta = values[0].new_zeros(self.places.shape)
+        for row, value in zip(theta, values, strict=True):
+            row[: len(value)] = value
+        return theta
 
     def maps(self, theta: Tensor) -> list[Tensor]:
         """The padded weight matrices, `(members, out, in)` for each layer."""
@@ -179,7 +197,7 @@ class Population:
 
     @torch.no_grad()
     def turn_signs(self, theta: Tensor, x: Tensor) -> Tensor:
-        """Turns round the arguments that a guard sees only by magnitude where they are mostly negative, so
+        """Flips the sign of arguments that a guard sees only by magnitude where they are mostly negative, so
         that the plain formula is defined on the data."""
         _, _, at = self._forward(self.maps(theta), x, guarded=True)
         signs = []
@@ -204,15 +222,7 @@ class Population:
 
     def weights(self, index: int, theta: Tensor) -> list[Tensor]:
         """One member's own weight matrices, without padding."""
-        values = theta[index, : int(self.counts[index])]
-        out, start = [], 0
-        for mask in self.masks[index]:
-            count = int(mask.sum())
-            weight = torch.zeros(mask.shape, dtype=theta.dtype)
-            weight[mask] = values[start : start + count]
-            out.append(weight)
-            start += count
-        return out
+        return _spread(theta[index, : int(self.counts[index])], self.masks[index])
 
     def network(self, index: int, theta: Tensor) -> EQL:
         """One member as a network of its own."""
@@ -224,21 +234,8 @@ class Population:
         """The population of `members` (all, if none are named; repeats allowed) with only the weights in
         `keep`, `(len(members), weights)`, and those weights."""
         chosen = range(self.members) if members is None else members
-        masks, values = [], []
-        for row, i in enumerate(chosen):
-            count = int(self.counts[i])
-            kept = keep[row, :count]
-            own, start = [], 0
-            for mask in self.masks[i]:
-                size = int(mask.sum())
-                smaller = torch.zeros_like(mask)
-                smaller[mask] = kept[start : start + size]
-                own.append(smaller)
-                start += size
-            masks.append(own)
-            values.append(theta[i, :count][kept])
+        kept = [row[: int(self.counts[i])] for row, i in zip(keep, chosen, strict=True)]
+        masks = [_spread(own, self.masks[i]) for own, i in zip(kept, chosen, strict=True)]
         population = Population([self.structures[i] for i in chosen], masks)
-        packed = theta.new_zeros(population.places.shape)
-        for row, value in enumerate(values):
-            packed[row, : len(value)] = value
-        return population, packed
+        values = [theta[i, : len(own)][own] for own, i in zip(kept, chosen, strict=True)]
+        return population, population.packed(values)

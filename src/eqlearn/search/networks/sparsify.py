@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,9 +14,6 @@ from eqlearn.numerics.budget import never
 from eqlearn.search.networks.fit import Samples, levenberg_marquardt
 from eqlearn.search.networks.population import Population
 from eqlearn.validation.table import some_rows
-
-# The share of the steps over which the penalty of L0 rises.
-RAMP = 0.3
 
 
 @dataclass(frozen=True)
@@ -44,22 +42,21 @@ class Half:
         stop: Callable[[], bool] = never,
     ) -> tuple[Population, Tensor]:
         """The networks with the weights that are left."""
-        theta, _ = levenberg_marquardt(
-            population, theta, samples, steps=self.warm_steps, guarded=True, stop=stop,
-            penalty=lambda w, step: torch.full_like(w, self.ridge),
-        )  # fmt: skip
+        fit = partial(levenberg_marquardt, samples=samples, guarded=True, stop=stop)
+        theta, _ = fit(
+            population, theta, steps=self.warm_steps, penalty=lambda w, step: torch.full_like(w, self.ridge)
+        )
         done = 0
         for fraction, size in self.drops:
             begin, done = done, round(fraction * self.steps)
-            theta, _ = levenberg_marquardt(
-                population, theta, samples, steps=done - begin, guarded=True, stop=stop,
-                penalty=lambda w, step, begin=begin: self._coefficient(w, begin + step),  # type: ignore[misc]
-            )  # fmt: skip
+            theta, _ = fit(
+                population, theta, steps=done - begin, penalty=partial(self._coefficient, begin=begin)
+            )
             population, theta = population.restrict(theta, theta.abs() > size)
         return population, theta
 
-    def _coefficient(self, theta: Tensor, step: int) -> Tensor:
-        t = step / max(1, self.steps - 1)
+    def _coefficient(self, theta: Tensor, step: int, begin: int = 0) -> Tensor:
+        t = (begin + step) / max(1, self.steps - 1)
         (high, low), (wide, narrow) = self.penalty, self.width
         strength, width = high * (low / high) ** t, wide * (narrow / wide) ** t
         coefficient: Tensor = strength / (theta.square() + width**2) ** 0.75
@@ -70,12 +67,13 @@ class Half:
 class HardConcreteL0:
     """Relaxed L0: every weight has a stochastic gate; Adam moves both; the gates that stay open remain.
 
-    The penalty rises after `free` of the steps. The loss is log(1 + NMSE), whose gradient is
-    alive both far from the target and near it.
+    The penalty rises after the share `free` of the steps, over the share `ramp`. The loss is log(1 + NMSE),
+    whose gradient is alive both far from the target and near it.
     """
 
     steps: int = 800
     free: float = 0.2
+    ramp: float = 0.3
     penalty: float = 2e-2
     lr: float = 2e-2
     gate_lr: float = 4e-2
@@ -107,7 +105,7 @@ class HardConcreteL0:
             gate = sampled(log_alpha, counter_noise(seeds, torch.tensor(step), theta.shape[1]).float())
             residual = population.evaluate(weight * gate * alive, x, guarded=True) - y
             error = (residual.square() * row_weight).mean(dim=(1, 2))
-            ramp = min(1.0, max(0.0, step / self.steps - self.free) / RAMP)
+            ramp = min(1.0, max(0.0, step / self.steps - self.free) / self.ramp)
             cost = torch.log1p(error) + ramp * self.penalty * (open_probability(log_alpha) * alive).sum(dim=1)
             fine = torch.isfinite(cost)
             weight_grad, gate_grad = torch.autograd.grad(

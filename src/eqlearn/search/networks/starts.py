@@ -17,6 +17,7 @@ from eqlearn.nn.primitives import Primitive
 from eqlearn.search.features import Features
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.structures import Level, Structure, Vocabulary
+from eqlearn.search.settings import DEFAULTS, Drawing
 from eqlearn.validation.table import some_rows
 
 
@@ -38,7 +39,7 @@ class Waves:
 
     rows: np.ndarray  # which rows are looked at, by number
     frequencies: np.ndarray
-    projectors: np.ndarray  # (in, frequencies, 2, rows): orthonormal, free of constant, slope and bend
+    projectors: np.ndarray  # (in, frequencies, 2, rows): orthonormal, and orthogonal to 1, x and x²
 
     @staticmethod
     def of(x: np.ndarray, most: int = 400) -> Waves:
@@ -89,7 +90,7 @@ class Start:
     weights: list[Tensor]
 
 
-# Units that may see a logarithm: products of powers come of them; a sine or root of a logarithm is no law.
+# Units that may see a logarithm, to form products of powers; a sine or root of a logarithm is no law.
 OF_LOGARITHMS = frozenset({"id", "exp", "mul"})
 
 
@@ -99,6 +100,7 @@ def random_start(
     features: Features,
     spectrum: Spectrum,
     rng: np.random.Generator,
+    drawing: Drawing = DEFAULTS.drawing,
 ) -> Start:
     """Normal weights on the named inputs, narrower where many meet; most periodic units of the first layer
     start at a frequency of the data along one input."""
@@ -112,28 +114,19 @@ def random_start(
                 for row in rows:
                     masks[depth][row, logs] = False
     for mask in masks:
-        spread = 0.5 / max(1, int(mask[0].sum())) ** 0.25
+        spread = drawing.spread / max(1, int(mask[0].sum())) ** 0.25
         weights.append(torch.where(mask, torch.as_tensor(rng.normal(size=mask.shape) * spread), 0.0))
     units = structure.layers[0]
     for primitive, rows_ in zip(units, argument_rows(units), strict=True):
         rate = angular_frequency(primitive)
-        if rate is not None and rng.random() < 0.7:
+        if rate is not None and rng.random() < drawing.waves:
             column, frequency = spectrum.draw(rng)
-            wave = rng.normal(size=masks[0].shape[1]) * 0.02 * masks[0][rows_[0]].numpy()
+            wave = rng.normal(size=masks[0].shape[1]) * drawing.aside * masks[0][rows_[0]].numpy()
             wave[column] = frequency / rate
             if structure.bias:
                 wave[-1] = rng.uniform(-np.pi, np.pi) / rate
             weights[0][rows_[0]] = torch.as_tensor(wave)
     return Start(structure, weights)
-
-
-def linear_start(in_features: int, out_features: int, inputs: Sequence[int], identity: Primitive) -> Start:
-    """A network that is linear in the named inputs: its read-out sees them, its one unit sees nothing."""
-    structure = Structure(in_features, ((identity,),), out_features, skip=True)
-    first, last = (torch.zeros(shape, dtype=torch.float64) for shape in structure.shapes())
-    last[:, [1 + i for i in inputs]] = 0.1
-    last[:, -1] = 0.1
-    return Start(structure, [first, last])
 
 
 def grown_start(
@@ -144,6 +137,7 @@ def grown_start(
     vocabulary: Vocabulary,
     spectrum: Spectrum,
     rng: np.random.Generator,
+    drawing: Drawing = DEFAULTS.drawing,
 ) -> Start:
     """The parent's units, with its weights a little moved, beside fresh units that also see `inputs`."""
     old = parent.population.structures[0]
@@ -161,8 +155,9 @@ def grown_start(
         layers.append(tuple(p for p, _ in mixed))
         places.append([j for _, j in mixed])
     structure = Structure(old.in_features, tuple(layers), old.out_features, old.skip, old.bias)
-    start = random_start(structure, sorted({*inputs, *_visible(old, old_weights)}), features, spectrum, rng)
-    weights = [w * 0.3 if depth == len(layers) else w for depth, w in enumerate(start.weights)]
+    seen = sorted({*inputs, *_visible(old, old_weights)})
+    *weights, readout = random_start(structure, seen, features, spectrum, rng, drawing).weights
+    weights.append(readout * drawing.fresh_readout)
     for depth, weight in enumerate(weights):
         source = old_weights[depth]
         columns = _columns(old, structure, places, depth)
@@ -177,12 +172,12 @@ def grown_start(
         else:
             pairs = [(k, k) for k in range(structure.out_features)]
         for row_old, row_new in pairs:
-            fresh_row = weight[row_new] * 0.1
+            fresh_row = weight[row_new] * drawing.fresh_weight
             for column_old, column_new in columns:
                 value = source[row_old, column_old]
                 if value != 0:
-                    wobble = 1 + 0.2 * rng.normal() if rng.random() < 0.25 else 1.0
-                    fresh_row[column_new] = value * wobble
+                    moves = rng.random() < drawing.moved
+                    fresh_row[column_new] = value * (1 + drawing.wobble * rng.normal() if moves else 1.0)
             weight[row_new] = fresh_row
     return Start(structure, weights)
 

@@ -29,6 +29,11 @@ class Structure:
         layers = tuple(layer.units for layer in network.layers)
         return Structure(network.in_features, layers, network.out_features, network.skip, network.bias)
 
+    @property
+    def kind(self) -> tuple[int, bool]:
+        """Depth and skip connections: networks of one kind can be solved together."""
+        return len(self.layers), self.skip
+
     def shapes(self) -> list[tuple[int, int]]:
         """Rows and columns of each sparse map, first layer to read-out."""
         widths = layer_widths(self.in_features, [len(units) for units in self.layers], self.skip, self.bias)
@@ -48,10 +53,10 @@ class Structure:
 
     def network(self, weights: Sequence[Tensor], masks: Sequence[Tensor]) -> EQL:
         """The network with these weights and masks, in float64."""
+        depth = len(self.layers)
         network = EQL(
-            self.in_features, self.out_features, self.layers, len(self.layers),
-            skip=self.skip, bias=self.bias, seed=0,
-        ).double()  # fmt: skip
+            self.in_features, self.out_features, self.layers, depth, skip=self.skip, bias=self.bias, seed=0
+        ).double()
         with torch.no_grad():
             for linear, weight, mask in zip(network.linears, weights, masks, strict=True):
                 linear.raw.copy_(weight)
@@ -70,7 +75,7 @@ class Level:
     skip: bool = False
 
 
-# Simplest first; the search walks down the list and goes round its end again with fresh draws.
+# Simplest first; after the last one the search begins again with fresh draws.
 LEVELS = (
     Level(1, 3, 1),
     Level(1, 2, 1, "rich", skip=True),
@@ -116,9 +121,9 @@ class Vocabulary:
         return replace(self, unary=self.unary + tuple(favourite) * (len(self.unary) - 1))
 
     def draw(self, level: Level, in_features: int, out_features: int, rng: np.random.Generator) -> Structure:
-        """A random structure of that size; neighbours of one kind stand together.
+        """A random structure of that size; units of one kind stand together.
 
-        Half of the structures draw from two kinds only: laws repeat themselves.
+        Half of the structures draw from two kinds only, since laws repeat themselves.
         """
         layers = []
         kinds = self.unary
