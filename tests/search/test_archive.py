@@ -5,12 +5,12 @@ import pytest
 
 from eqlearn.nn.primitives import lookup
 from eqlearn.numerics.budget import Deadline
+from eqlearn.search.ansatz.layout import Sum, layout
 from eqlearn.search.archive import Archive
 from eqlearn.search.features import Features
 from eqlearn.search.finish import Finisher
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.population import Population
-from eqlearn.search.networks.starts import linear_start
 from eqlearn.search.search import discover
 from eqlearn.search.step import StepResult
 from eqlearn.validation.table import Table
@@ -89,5 +89,5 @@ def make_fit(inputs, weights, loss):
 
 
 def linear_network(inputs, weights):
-    start = linear_start(inputs, 1, range(weights - 1), lookup("id"))
+    start = layout([Sum(tuple((i, 1.0) for i in range(weights - 1)), (), 1.0)], inputs, lookup("id"))
     return start.structure.network(start.weights, [w != 0 for w in start.weights])
