@@ -247,9 +247,9 @@ class EQL(nn.Module):
             raise InvalidArgument("this network has no `members`; it is a single one already")
         check_place("member", index, self.members)
         gated = [layer.gate is not None for layer in self.linears]
-        sets = [layer.units for layer in self.layers]
-        options: dict[str, Any] = {"skip": self.skip, "bias": self.bias, "gates": any(gated), "seed": 0}
-        single = EQL(self.in_features, self.out_features, sets, len(sets), **options).to(self.readout.raw)
+        sets, sizes = [layer.units for layer in self.layers], (self.in_features, self.out_features)
+        single = EQL(*sizes, sets, len(sets), skip=self.skip, bias=self.bias, gates=any(gated), seed=0)
+        single.to(self.readout.raw)
         for layer, keeps in zip(single.linears, gated, strict=True):
             layer.gate = layer.gate if keeps else None
         state = self.state_dict()
