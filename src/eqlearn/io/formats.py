@@ -84,11 +84,8 @@ def open_text(file: Path, name: str, opener: Any) -> Source:
 
         options |= {"sep": layout.separator.replace(" ", r"\s+"), "decimal": layout.decimal}
         options |= {"header": None, "names": header, "keep_default_na": False, "na_values": list(missing)}
-        options |= {
-            "skipinitialspace": True,
-            "low_memory": False,
-            "chunksize": source.CELLS // len(header) or 1,
-        }
+        rows = source.CELLS // len(header) or 1
+        options |= {"skipinitialspace": True, "low_memory": False, "chunksize": rows}
         with in_one_sentence(name), opened() as handle:
             next(layout.records(handle))
             try:
