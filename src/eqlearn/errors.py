@@ -1,7 +1,4 @@
-"""Every exception the library raises, and the words of its messages.
-
-Each exception is also the builtin that users expect to catch.
-"""
+"""Every exception of the library, each also the builtin that users expect; and words for messages."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Sequence
 
 
 class EqlearnError(Exception):
-    """The base of all errors raised on purpose by eqlearn."""
+    """The base of all errors that eqlearn raises itself."""
 
 
 class InvalidArgument(EqlearnError, ValueError):
@@ -17,7 +14,7 @@ class InvalidArgument(EqlearnError, ValueError):
 
 
 class WrongType(EqlearnError, TypeError):
-    """An argument is of a kind that cannot be used here."""
+    """An argument has a type that can't be used here."""
 
 
 class UnknownName(EqlearnError, LookupError, ValueError):
@@ -41,7 +38,7 @@ class MissingExtra(EqlearnError, ImportError):
 
 
 class Diverged(EqlearnError, RuntimeError):
-    """Training stopped being finite for every member; carries where it happened."""
+    """The loss of every member stopped being finite, in this `phase` at this `step`."""
 
     def __init__(self, phase: str, step: int) -> None:
         super().__init__(
@@ -56,10 +53,10 @@ class Diverged(EqlearnError, RuntimeError):
 
 
 def counted(number: int, noun: str) -> str:
-    """A number of things: "1 node", "2 nodes", "12,000 rows"."""
+    """A number with its noun: "1 node", "2 nodes", "12,000 rows"."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def listed(words: Sequence[str]) -> str:
-    """Things one after another: "a", "a and b", "a, b and c"."""
+    """A list in words: "a", "a and b", "a, b and c"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -1,4 +1,4 @@
-"""The scikit-learn face of the search: a table in, an equation out."""
+"""The search as a scikit-learn regressor: a table in, an equation out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from eqlearn.validation.options import SearchPenalty, check_number, check_togeth
 from eqlearn.validation.table import (
     Table,
     arrange,
-    check_namesakes,
+    check_unique,
     column_names,
     read_outside,
     read_table,
@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# The most rows that are kept for drawing; all rows serve the fit.
-_DRAWN_ROWS = 2000
-# Parameters that are numbers, if they are given; the search says which numbers will do.
+# Parameters that are numbers, if given; the search checks their values.
 _NUMBERS = {"hidden_layers": Integral, "seconds": Real, "restarts": Integral, "n_jobs": Integral}
 
 
@@ -53,29 +51,28 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     **Parameters:**
 
     - `primitives`: the functions an equation may hold, as text ("id square sin1 mul") or as `Primitive`
-      objects; by default what a scientist expects (or what the preset of `settings` says).
-    - `hidden_layers`: the greatest depth of nesting; by default 3 (or what the preset says).
+      objects; by default those common in science (or those of the preset in `settings`).
+    - `hidden_layers`: the greatest depth of nesting; by default 3 (or that of the preset).
     - `penalty`: "half" or "l0", how networks are made sparse.
     - `settings`: "modern"; a `Settings`; or "paper" or "released" (or a `Preset`), which train `restarts`
-      networks by gradient descent, as Kim et al. 2019 did.
+      networks by gradient descent, as in Kim et al. (2019).
     - `select`: which equation of the front is chosen: by "description" length, "accuracy", the "simplest"
       within one standard error, best "extrapolation", or a function of the candidates.
     - `seconds`, `restarts`: the budget; without one, the search ends when it is exact or stops improving.
-      `restarts` are networks that were fitted, those of the first, linear rounds among them.
+      `restarts` counts the networks fitted, including those of the first, linear rounds.
     - `multi_output`: with several targets, one network "shared" by all, or "separate" searches.
-    - `n_jobs`: workers of the active joblib backend, of which at most 4 are of use; their number does not
-      change the result.
-    - `random_state`: a number gives the same equations every time (unless `seconds` cut them short); None
-      gives others each time.
+    - `n_jobs`: workers of the active joblib backend, at most 4 of which are useful; the result is the same.
+    - `random_state`: a number for the same equations every time (unless `seconds` cuts the search short), or
+      None.
     - `verbose`: whether to show progress.
-    - `warm_start`: whether to go on from the last `fit` on the same data, with a larger budget.
+    - `warm_start`: whether to continue the last `fit` on the same data, with a larger budget.
 
-    **Fitted:** `equation_` (a tuple of them for several targets), `equations_` (the Pareto front, a data
-    frame), `constants_` (a data frame), `noise_` (standard deviation of what the equation leaves over),
-    `n_trials_` (networks started), `failures_` (how many came to nothing, by reason), `found_` (everything),
-    `target_names_`, `n_features_in_`, `feature_names_in_`.
+    **Fitted:** `equation_` (a tuple for several targets), `equations_` (the Pareto front, a data frame),
+    `constants_` (a data frame), `noise_` (standard deviation of the residuals), `n_trials_` (networks
+    started), `failures_` (networks without a result, by reason), `found_` (everything), `target_names_`,
+    `n_features_in_`, `feature_names_in_`.
 
-    Ctrl-C in `fit` ends the search and keeps the best found so far.
+    Ctrl-C in `fit` ends the search and keeps the best equation so far.
     """
 
     def __init__(
@@ -112,14 +109,14 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     ) -> EQLRegressor:
         """Searches for the equation.
 
-        `sample_weight` says how much each row matters; whole numbers count equal rows. `extrapolation` holds
-        data `(X, y)` outside the training range, measured but never fitted.
+        `sample_weight` holds the weight of each row; whole numbers count equal rows. `extrapolation` is data
+        `(X, y)` outside the training range, which are never fitted.
         """
         checked_choice("`multi_output`", self.multi_output, ("shared", "separate"))
         for name, kind in _NUMBERS.items():
             check_number(name, getattr(self, name), kind)
-        # scikit-learn's own message would not say which columns can't be told apart.
-        check_namesakes(getattr(X, "columns", ()))
+        # scikit-learn's own message does not say which columns share a name.
+        check_unique(getattr(X, "columns", ()))
         names = column_names(y)
         X, y = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
@@ -203,14 +200,12 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
             preset = replace(preset, primitives=parse_kinds(self.primitives))
         if self.hidden_layers is not None:
             preset = replace(preset, hidden_layers=self.hidden_layers)
-        restarts = 20 if self.restarts is None else self.restarts
-        return search_by_gradient(
-            preset, data.X, data.y, restarts=restarts, seed=seed, variables=variables, extrapolation=far,
-            select=self.select,
-        )  # fmt: skip
+        count = 20 if self.restarts is None else self.restarts
+        options: dict[str, Any] = {"variables": variables, "extrapolation": far, "select": self.select}
+        return search_by_gradient(preset, data.X, data.y, restarts=count, seed=seed, **options)
 
     def _memories(self, data: Table, seed: int) -> list[Memory]:
-        """What the last fit remembers, if it was on these data with these settings; else empty ones."""
+        """The memories of the last fit, if its data and settings were the same; else empty ones."""
         same = (
             data.X, data.y, data.weight, self.target_names_, self.primitives, self.hidden_layers,
             self.penalty, self.settings, self.multi_output, self.random_state,
@@ -227,7 +222,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         return self._remembered
 
     def _describe(self, data: Table) -> None:
-        """Sets the fitted attributes that only restate what was found."""
+        """Sets the fitted attributes that are derived from `found_`."""
         import pandas as pd
 
         founds = self._founds()
@@ -247,7 +242,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         self.failures_ = dict(sum((Counter(found.failures) for found in founds), Counter()))
         noise = [noise_of(e, data.X, data.y[:, k], data.weight) for k, e in enumerate(equations)]
         self.noise_ = noise[0] if self._flat else np.array(noise)
-        self._drawn = data.take(some_rows(data.rows, _DRAWN_ROWS))
+        self._drawn = data.take(some_rows(data.rows, 2000))  # for drawing
 
     def _founds(self) -> tuple[Found, ...]:
         check_is_fitted(self)
@@ -275,28 +270,27 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         return tuple(equation for candidate in self._candidates(index) for equation in candidate.equations)
 
     def predict(self, X: Any, index: int | Sequence[int] | None = None) -> np.ndarray:
-        """The chosen equation's values, or those of row `index` of `equations_` (with separate searches, one
-        row for each target). Where an equation is not defined, the value is NaN or infinite."""
+        """Values of the chosen equation, or of row `index` of `equations_` (with separate searches, one per
+        target); NaN or infinite where it is not defined."""
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         values = np.stack([equation(X) for equation in self._equations(index)], axis=1)
         return values[:, 0] if self._flat else values
 
     def sympy(self, index: int | Sequence[int] | None = None) -> Any:
-        """The equation as a SymPy expression; a tuple of them for several targets."""
+        """The equation as a SymPy expression; a tuple for several targets."""
         expressions: tuple[sp.Expr, ...] = tuple(equation.expr for equation in self._equations(index))
         return expressions[0] if self._flat else expressions
 
     def latex(self, index: int | Sequence[int] | None = None, digits: int | None = 6) -> Any:
-        """The equation in LaTeX; a tuple of texts for several targets."""
+        """The equation in LaTeX; a tuple for several targets."""
         texts = tuple(equation.latex(digits) for equation in self._equations(index))
         return texts[0] if self._flat else texts
 
     def plot(self, kind: str = "all", *, X: Any = None, y: Any = None, output: int = 0) -> Figure:
-        """A figure: the "pareto" front, the surviving "network", "predictions", "residuals", or "all".
+        """A figure: the "pareto" front, the sparse "network", "predictions", "residuals", or "all".
 
-        Predictions are of the training data (2,000 rows at most) unless `X` and `y` are given; with several
-        targets, of the one at place `output`.
+        Predictions are for the target `output`, on `X` and `y` or else on at most 2,000 training rows.
         """
         from eqlearn.report.figures import Picture, draw, new_figure
 
@@ -311,11 +305,9 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         which = next(i for i, group in enumerate(self._groups) if output in group)
         best, group = founds[which].best, self._groups[which]
         place = group.index(output)
-        picture = Picture(
-            front=founds[which].front, best=best, true=true, predicted=best.equations[place](X),
-            inputs=founds[which].inputs,
-            outputs=[self.target_names_[k] for k in group], output=place,
-        )  # fmt: skip
+        predicted, names = best.equations[place](X), [self.target_names_[k] for k in group]
+        found = founds[which]
+        picture = Picture(found.front, best, true, predicted, found.inputs, outputs=names, output=place)
         return draw(picture, kind, new_figure(kind))
 
     def __sklearn_tags__(self) -> Any:

@@ -1,7 +1,7 @@
-"""The table of elementary functions: how each is written and computed everywhere, and what is true of it.
+"""The table of elementary functions: how each is spelled in every library, and its properties.
 
-Whatever knows a function by its name reads this table: the algebras of primitives, the tape, the parser, all
-exports, the search. A new function is one entry here or, from outside, one call of `register_function`.
+Primitives, tape, parser, exports and search all read this table. A new function is one entry here or, from
+outside, one call of `register_function`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eqlearn.errors import InvalidArgument
 
 Spelling: TypeAlias = "str | Callable[[Any], Any] | None"
 
-# Nothing overflows in mpmath, but the exponential of an exponential would take for ever.
+# Nothing overflows in mpmath, but the exponential of an exponential would never finish.
 MOST_EXPONENT = 1e15
 
 
@@ -28,16 +28,15 @@ MOST_EXPONENT = 1e15
 class Function:
     """An elementary function of one argument.
 
-    `sympy` is its class, or a function that writes it in others, as a square root is a power; SymPy's printer
-    writes its LaTeX. A spelling is a name in the library or, with points, a path elsewhere
-    (`scipy.special.erf`); empty, it is the `name` (JAX's is NumPy's and SciPy's), and None says that there is
-    none. A callable does as well, but no source code is written of it. `aliases` are what else people call
-    the function, for hints; `mathml` is markup around the argument's `{}`.
+    `sympy` is its class, or a function that expresses it by others, as a square root is a power; SymPy prints
+    its LaTeX. A spelling is a name in the library or a path elsewhere (`scipy.special.erf`); empty, it is the
+    `name` (for JAX, as in NumPy and SciPy); None means that there is none. A callable will do, but can't be
+    exported as source code. `aliases` are other names, for hints; `mathml` is markup around the argument.
 
-    Values are real on the `domain`. The `inverse`, a function's name or a formula `(m, y)` in an algebra `m`,
-    undoes it for values in the `image`; both are closed intervals. `homogeneous` says that a factor of the
-    argument comes out as a factor or a term; `wave` that it is a sine, whose argument is an angle; `grows`
-    that it overflows at moderate arguments, on both sides if it has a `parity`.
+    Values are real on the `domain`. The `inverse`, a name or a formula `(m, y)` in an algebra `m`, undoes the
+    function for values in the `image`; both are closed intervals. `homogeneous`: a factor of the argument
+    comes out as a factor or a term. `wave`: a sine, whose argument is an angle. `grows`: it overflows at
+    moderate arguments, on both sides if it has a `parity`.
     """
 
     name: str
@@ -58,7 +57,7 @@ class Function:
     grows: bool = False
 
     def path(self, library: str) -> str:
-        """Where the function is found, as `numpy.arcsin`; in C its bare name."""
+        """The import path, such as `numpy.arcsin`; in C the bare name."""
         spelling = getattr(self, library)
         if library == "jax" and spelling == "" and isinstance(self.numpy, str):
             spelling = f"jax.{self.numpy}" if self.numpy.startswith("scipy.") else self.numpy
@@ -69,7 +68,7 @@ class Function:
         return spelling if "." in spelling else home + (spelling or self.name)
 
     def on(self, library: str) -> Callable[[Any], Any]:
-        """The function on the numbers of a library: sympy, numpy, torch, jax or mpmath."""
+        """The function in a library: sympy, numpy, torch, jax or mpmath."""
         spelling = getattr(self, library)
         if not callable(spelling):
             module, _, name = self.path(library).rpartition(".")
@@ -77,13 +76,13 @@ class Function:
         return _bounded(spelling) if library == "mpmath" and self.grows else spelling
 
     def undo(self, algebra: Algebra, y: Any) -> Any:
-        """The argument of which `y` is the value, for an `y` in the image of a function with an inverse."""
+        """The argument at which the function is `y`, for a `y` in the image."""
         if self.inverse is None:
             raise InvalidArgument(f"function {self.name!r} has no inverse")
         return self.inverse(algebra, y) if callable(self.inverse) else algebra[self.inverse](y)
 
     def points(self, count: int = 7) -> list[float]:
-        """Arguments inside the domain, none of them round: singular points mostly are."""
+        """Arguments inside the domain, not round numbers, as singular points often are."""
         low = max(self.domain[0], min(-2.3, self.domain[1] - 4.6))
         high = min(self.domain[1], low + 4.6)
         return [low + (high - low) * (k + 0.37) / count for k in range(count)]
@@ -99,9 +98,10 @@ def _bounded(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 _UNIT, _POSITIVE, _HALF_TURN = (-1.0, 1.0), (0.0, math.inf), (-math.pi / 2, math.pi / 2)
-# Images end where the rounding of a value would move its argument too far: 1e-9 from a limit that is never
-# reached, at 30 for a logarithm, at 1.57 for an arctangent.
+# Images end where rounding a value would move its argument too far: 1e-9 from a limit that is never reached,
+# at 30 for a logarithm, at 1.57 for an arctangent.
 _INSIDE, _MODERATE = (-1 + 1e-9, 1 - 1e-9), (-30.0, 30.0)
+_EXPONENTIAL, _BARS = "<msup><mi>e</mi><mrow>{}</mrow></msup>", "<mrow><mo>|</mo>{}<mo>|</mo></mrow>"
 
 FUNCTIONS: dict[str, Function] = {
     f.name: f
@@ -115,26 +115,11 @@ FUNCTIONS: dict[str, Function] = {
         Function("sinh", sp.sinh, parity="odd", inverse="asinh", grows=True),
         Function("cosh", sp.cosh, parity="even", grows=True),
         Function("tanh", sp.tanh, parity="odd", inverse="atanh", image=_INSIDE),
-        Function(
-            "exp",
-            sp.exp,
-            mathml="<msup><mi>e</mi><mrow>{}</mrow></msup>",
-            inverse="log",
-            image=_POSITIVE,
-            grows=True,
-        ),
+        Function("exp", sp.exp, mathml=_EXPONENTIAL, inverse="log", image=_POSITIVE, grows=True),
         Function(
             "log", sp.log, aliases=("ln",), domain=_POSITIVE, inverse="exp", image=_MODERATE, homogeneous=True
         ),
-        Function(
-            "abs",
-            sp.Abs,
-            mpmath="fabs",
-            c="fabs",
-            mathml="<mrow><mo>|</mo>{}<mo>|</mo></mrow>",
-            parity="even",
-            homogeneous=True,
-        ),
+        Function("abs", sp.Abs, mpmath="fabs", c="fabs", mathml=_BARS, parity="even", homogeneous=True),
         Function(
             "sqrt",
             sp.sqrt,
@@ -168,7 +153,7 @@ NAMES = {f.sympy: f.name for f in FUNCTIONS.values() if isinstance(f.sympy, type
 
 
 class Algebra(dict[str, Any]):
-    """The functions in one library, `m.sin` or `m["sin"]`, each looked up when it is first asked for."""
+    """The functions of one library, `m.sin` or `m["sin"]`, each looked up at its first use."""
 
     def __init__(self, library: str, pi: Any = math.pi, e: Any = math.e, **operations: Any) -> None:
         super().__init__(operations)
@@ -186,18 +171,18 @@ class Algebra(dict[str, Any]):
 
 
 NUMPY, TORCH, SYMPY = Algebra("numpy"), Algebra("torch"), Algebra("sympy", sp.pi, sp.E)
-# What a tape, a formula's text or an algebra gives another meaning.
+# Names with another meaning in a tape, in the text of a formula or in an algebra.
 _TAKEN = {"add", "mul", "div", "neg", "pow", "power", "variable", "constant", "number", "E", *dir(NUMPY)}
 
 
 def register_function(function: Function) -> Function:
-    """Makes a function known everywhere by its name, after checking that its spellings agree.
+    """Adds a function to the table, after checking that its spellings agree.
 
     ```python
     register_function(Function("erfc", sympy.erfc, numpy="scipy.special.erfc"))
     ```
 
-    It can then be read, computed and exported, stands in every algebra (`m.erfc`), and is a primitive.
+    It can then be parsed, computed and exported, is in every algebra (`m.erfc`), and is a primitive.
     """
     name = function.name
     if not re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name):
@@ -216,7 +201,7 @@ def register_function(function: Function) -> Function:
 
 
 def _check_spellings(function: Function) -> None:
-    """Refuses a function whose values differ between libraries, or of which SymPy knows no values."""
+    """Refuses a function whose values differ between libraries, or that SymPy can't evaluate."""
     points = np.array(function.points())
     kinds = {"numpy": np.asarray, "torch": import_module("torch").as_tensor, "mpmath": lambda x: x}
     try:

@@ -1,4 +1,4 @@
-"""The command line: parse, call the library, print; what is slow is imported by the command that needs it."""
+"""The command line: parse, call the library, print; each command imports what is slow by itself."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def entrance(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; 0 if it went well, 2 for wrong use or bad data, said in one sentence."""
+    """Runs a command; returns 0, or 2 for wrong use or bad data, after a message of one sentence."""
     command = typer.main.get_command(app)
     words = (sys.argv[1:] if argv is None else list(argv)) or ["--help"]
     try:
@@ -47,21 +47,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except EqlearnError as error:
         return _refuse(_as_options(str(error), command, words))
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # whoever read our output had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader closed our output
         return 0
     except OSError as error:  # a folder that can't be written, a full disk
         return _refuse(str(error))
     except Exception as error:
-        # What typer raises for wrong use has this method; its class has moved between typer's versions.
+        # What typer raises for wrong use has this method; its class differs between versions of typer.
         if not hasattr(error, "format_message"):
             raise
-        # pydantic, which newer ones check values with, says so before every message.
+        # Newer versions check values with pydantic, which begins every message like this.
         return _refuse(error.format_message().replace("Value error, ", ""))
     return result if isinstance(result, int) else 0
 
 
 def _as_options(message: str, command: Any, argv: Sequence[str]) -> str:
-    """A message of the library with the names of arguments as the options of the command that was called."""
+    """A message of the library, with arguments renamed to the options of the command."""
     for word in argv:
         command = getattr(command, "commands", {}).get(word, command)
     options = {p.name: p.opts[0] for p in command.params if p.opts[0].startswith("--")}

@@ -8,18 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eqlearn.cli.options import (
-    JobsOption,
-    JsonOption,
-    LayersOption,
-    OutOption,
-    PrimitivesOption,
-    ResumeOption,
-    SecondsOption,
-    SeedOption,
-    check_resume,
-    listed_names,
-)
+from eqlearn.cli import options
 from eqlearn.cli.printing import displayed, print_found, run_folder
 from eqlearn.errors import InvalidArgument
 
@@ -58,19 +47,19 @@ def dynamics(
     form: Annotated[
         Form, typer.Option(help="Rates of change, or a map from one time to the next.")
     ] = Form.ode,
-    seconds: SecondsOption = None,
+    seconds: options.Seconds = None,
     restarts: Annotated[
         int | None,
         typer.Option(help="How many networks to fit for each equation.", min=1, show_default=False),
     ] = None,
-    seed: SeedOption = 0,
-    jobs: JobsOption = None,
-    out: OutOption = None,
-    resume: ResumeOption = False,
-    primitives: PrimitivesOption = "",
-    hidden_layers: LayersOption = 3,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    out: options.Out = None,
+    resume: options.Resume = False,
+    primitives: options.Primitives = "",
+    hidden_layers: options.Layers = 3,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equations.")] = False,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Find equations of motion in series of a system's states.
 
@@ -82,8 +71,8 @@ def dynamics(
     from eqlearn.runs.session import Plan
     from eqlearn.search.settings import SCIENCE
 
-    check_resume(resume, out)
-    table = read_series(data, listed_names(states), time=time or None, run=run or None)
+    options.check_resume(resume, out)
+    table = read_series(data, options.listed_names(states), time=time or None, run=run or None)
     table = replace(table, trajectories=_timed(table.trajectories, time, dt, form))
     plan = Plan(
         primitives=primitives or SCIENCE, hidden_layers=hidden_layers, seed=seed, seconds=seconds,
@@ -101,7 +90,7 @@ def dynamics(
 
 
 def _timed(read: Trajectories, time: str, dt: float | None, form: Form) -> Trajectories:
-    """What was read, at the step of time that its column of times says, or else `--dt`."""
+    """The trajectories with the time step of their column of times, or else of `--dt`."""
     from eqlearn.validation.trajectories import Trajectories
 
     if time and dt is not None:

@@ -7,22 +7,11 @@ from typing import Annotated
 
 import typer
 
-from eqlearn.cli.options import (
-    JobsOption,
-    JsonOption,
-    LayersOption,
-    OutOption,
-    PrimitivesOption,
-    ResumeOption,
-    SecondsOption,
-    SeedOption,
-    check_resume,
-    listed_names,
-)
+from eqlearn.cli import options
 from eqlearn.cli.printing import displayed, print_found, run_folder
 from eqlearn.validation.options import SearchPenalty
 
-# The data set that ships with the package is searched for so long, unless told.
+# How long the data set that ships with the package is searched, by default.
 DEMO_SECONDS = 12.0
 
 
@@ -54,7 +43,7 @@ def fit(
     extrapolation: Annotated[
         str, typer.Option(metavar="DATA", help="Rows outside the training range: measured, never fitted.")
     ] = "",
-    seconds: SecondsOption = None,
+    seconds: options.Seconds = None,
     restarts: Annotated[
         int | None,
         typer.Option(
@@ -63,12 +52,12 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    seed: SeedOption = 0,
-    jobs: JobsOption = None,
-    out: OutOption = None,
-    resume: ResumeOption = False,
-    primitives: PrimitivesOption = "",
-    hidden_layers: LayersOption = 3,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = None,
+    out: options.Out = None,
+    resume: options.Resume = False,
+    primitives: options.Primitives = "",
+    hidden_layers: options.Layers = 3,
     penalty: Annotated[
         SearchPenalty, typer.Option(help="How networks are made sparse: by L0.5, or by L0.")
     ] = SearchPenalty.half,
@@ -77,7 +66,7 @@ def fit(
         typer.Option(help="Which equation of the front is chosen: by description length, accuracy, ..."),
     ] = Select.description,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equation.")] = False,
-    json: JsonOption = False,
+    json: options.Json = False,
 ) -> None:
     """Find an equation for a column of a table.
 
@@ -86,7 +75,7 @@ def fit(
     from eqlearn.io.datasets import load_dataset
     from eqlearn.io.tables import read_measurements
 
-    check_resume(resume, out)
+    options.check_resume(resume, out)
     if data is None:
         shipped = load_dataset("kepler")
         data, target = str(shipped.path), target or shipped.target
@@ -98,13 +87,13 @@ def fit(
             typer.echo(about, err=True)
     table = read_measurements(
         data,
-        listed_names(target),
-        inputs=listed_names(inputs),
-        ignore=listed_names(ignore),
+        options.listed_names(target),
+        inputs=options.listed_names(inputs),
+        ignore=options.listed_names(ignore),
         drop_missing=drop_missing,
         seed=seed,
     )
-    # These bring torch, which takes seconds: a bad table is refused before.
+    # These import torch, which takes seconds, so a bad table is refused first.
     from eqlearn.runs.session import Plan, search
     from eqlearn.search.settings import SCIENCE
 

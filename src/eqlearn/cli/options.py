@@ -1,4 +1,4 @@
-"""What the commands share: options that mean the same everywhere, and lists of names in them."""
+"""Options that the commands share, and lists of names in them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import typer
 
 from eqlearn.errors import InvalidArgument
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-SecondsOption = Annotated[
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+Seconds = Annotated[
     float | None,
     typer.Option(
         help="How long to search; until a law is exact or nothing improves, unless told.",
@@ -19,25 +19,25 @@ SecondsOption = Annotated[
         show_default=False,
     ),
 ]
-SeedOption = Annotated[
+Seed = Annotated[
     int, typer.Option(help="The same seed gives the same equations, unless --seconds cuts them short.", min=0)
 ]
-JobsOption = Annotated[
+Jobs = Annotated[
     int | None,
     typer.Option(
         help="How many processes, of which at most 4 are of use; -1 is one per processor; 1 unless told.",
         show_default=False,
     ),
 ]
-OutOption = Annotated[
+Out = Annotated[
     Path | None,
     typer.Option(
         help="The folder for the run; runs/ and the file's name unless told, numbered if taken.",
         show_default=False,
     ),
 ]
-ResumeOption = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")]
-PrimitivesOption = Annotated[
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, if there is one.")]
+Primitives = Annotated[
     str,
     typer.Option(
         help="The functions an equation may hold, such as 'id square sin1 mul' (sin1 is sin(g), sin the "
@@ -45,15 +45,15 @@ PrimitivesOption = Annotated[
         show_default=False,
     ),
 ]
-LayersOption = Annotated[int, typer.Option(help="How deep functions may be nested.", min=1)]
+Layers = Annotated[int, typer.Option(help="How deep functions may be nested.", min=1)]
 
 
 def check_resume(resume: bool, out: Path | None) -> None:
-    """Refuses to go on with a run in no folder."""
+    """Refuses to resume a run without its folder."""
     if resume and out is None:
         raise InvalidArgument("`--resume` needs `--out` with the folder of the run to go on with")
 
 
 def listed_names(text: str) -> list[str]:
-    """Column names separated by commas; one that holds a comma stands in double quotes."""
+    """Column names separated by commas; a name that holds a comma is in double quotes."""
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]

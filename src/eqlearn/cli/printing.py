@@ -1,4 +1,4 @@
-"""What a search shows: a display while it runs, and what it found at its end."""
+"""What a search prints: a display while it runs, and its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def run_folder(out: Path | None, name: str) -> RunFolder:
-    """The folder that was asked for, or a new one under `runs`."""
+    """The given folder, or a new one under `runs`."""
     from eqlearn.runs.folder import RunFolder
 
     return RunFolder.numbered(Path("runs"), name) if out is None else RunFolder(out)
@@ -29,8 +29,8 @@ def run_folder(out: Path | None, name: str) -> RunFolder:
 def displayed(
     seconds: float | None, target: str, silent: bool
 ) -> Iterator[Callable[[Progress], None] | None]:
-    """Shows how far a search is while the block runs, unless it is to be silent."""
-    # A cluster asks a job to end as a person does; either way the best found is kept.
+    """Shows the progress of a search while the block runs, unless `silent`."""
+    # A cluster's SIGTERM is treated like Ctrl-C: the best equation so far is kept.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if silent:
@@ -47,7 +47,7 @@ def displayed(
 
 
 def print_found(record: RunRecord, folder: Path, quiet: bool, json: bool) -> None:
-    """What a search came to: the equations alone, one JSON object, or a screenful."""
+    """Prints the result of a search: one JSON object, the equations alone, or a summary."""
     from eqlearn.report.summary import equations_text, summary
     from eqlearn.runs.folder import REPORT
 

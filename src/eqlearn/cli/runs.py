@@ -1,4 +1,4 @@
-"""`eqlearn predict`, `show` and `report`: what can be done with a finished run."""
+"""`eqlearn predict`, `show` and `report`, for finished runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checksummed files: written whole or not at all, of tensors and plain data, refused if a byte changed."""
+"""Checksummed files of tensors and plain data: written whole or not at all, refused if a byte changed."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _INNER_SEAL = re.compile(rb'\\"sha256\\": \\"([0-9a-f]{64})\\"')
 
 @contextmanager
 def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A file to write into such that whoever looks, even after a crash, sees the old content or the new,
-    whole; if the block fails, the old."""
+    """A file that replaces `path` when the block succeeds: readers see all of the old content or all of the
+    new, even after a crash."""
     target = Path(path)
     temporary = target.with_name(f".{target.name[:200]}.{secrets.token_hex(8)}.tmp")
     try:
@@ -50,7 +50,7 @@ def atomic_write(path: str | os.PathLike[str], data: bytes) -> None:
 
 
 def write_json(path: str | os.PathLike[str], plain: Mapping[str, Any]) -> None:
-    """Plain data as a readable JSON file with a seal."""
+    """Writes plain data as a readable JSON file with a checksum."""
     text = json.dumps({**plain, "sha256": _BLANK}, indent=1, ensure_ascii=False, allow_nan=False)
     atomic_write(path, _checksum(text.encode() + b"\n", _SEAL))
 
@@ -58,12 +58,11 @@ def write_json(path: str | os.PathLike[str], plain: Mapping[str, Any]) -> None:
 def write_tensors(
     path: str | os.PathLike[str], plain: Mapping[str, Any], tensors: Mapping[str, Tensor]
 ) -> None:
-    """Tensors, and plain data about them, as one safetensors file with a seal."""
+    """Writes tensors, and plain data about them, as one safetensors file with a checksum."""
     metadata = {"eqlearn": json.dumps({**plain, "sha256": _BLANK}, allow_nan=False)}
     # Clones, because safetensors refuses tensors that share memory.
-    data = safetensors.torch.save(
-        {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}, metadata
-    )
+    copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    data = safetensors.torch.save(copies, metadata)
     if len(data) > LARGEST_FILE:
         raise InvalidArgument(
             f"the tensors take {len(data)} bytes, more than a file may hold, {LARGEST_FILE}"
@@ -72,12 +71,12 @@ def write_tensors(
 
 
 def read_checksummed(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """The plain data and the tensors of a checksummed file; of a JSON file, no tensors.
+    """The plain data and the tensors of a checksummed file; a JSON file has no tensors.
 
-    Nothing is run, and no more memory is taken than a few times the size of the file. A seal tells that a
-    file is whole, not who wrote it: the reader must still check what the data say.
+    Nothing is run, and memory stays within a few times the size of the file. A checksum shows that a file is
+    whole, not who wrote it: the caller must still check what the data say.
 
-    **Raises:** `InvalidFile` for anything that was not written here, or not left as it was written.
+    **Raises:** `InvalidFile` for a file that was not written here, or has changed since.
     """
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
@@ -127,7 +126,7 @@ def _object(text: bytes | str) -> dict[str, Any]:
 def _tensors(data: bytes) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = safetensors.torch.load(data)
     for name, tensor in tensors.items():
-        # A byte other than 0 and 1 is no truth value, and torch would count it as more than one.
+        # Only bytes 0 and 1 are truth values; torch would count another one as more than one.
         if tensor.dtype == torch.bool and bool((tensor.view(torch.uint8) > 1).any()):
             raise InvalidFile(f"tensor {name!r} holds values that are neither true nor false")
     return tensors

@@ -1,4 +1,4 @@
-"""The small data sets that ship with the package, each with its source (pages in files/README.md)."""
+"""Small data sets that ship with the package, each with its source (see files/README.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DataSet:
         return self._table()[self.target]
 
     def _table(self) -> Any:
-        import pandas as pd  # half a second that nobody pays who reads no table
+        import pandas as pd  # takes half a second, so only where a table is read
 
         return pd.read_csv(self.path, dtype="float64")
 

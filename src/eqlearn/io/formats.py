@@ -1,4 +1,4 @@
-"""Files of numbers opened, in any format that is read here: text, Parquet, numpy; told by their content."""
+"""Opening files of numbers: text, Parquet and NumPy, recognised by their content."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument, InvalidFile, MissingExtra
 from eqlearn.io import source
-from eqlearn.io.source import Source, in_one_sentence
+from eqlearn.io.source import Source, in_one_sentence, label
 
 MISSING = ("", "NA", "N/A", "#N/A", "na", "n/a", "nan", "NaN", "NAN", "NULL", "null", "None", "-", "?")
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a text file is written: what separates fields (a space: any white space), the decimal mark."""
+    """The separator of fields (a space stands for any white space) and the decimal mark of a text file."""
 
     separator: str
     decimal: str
 
     def records(self, handle: Iterable[str]) -> Any:
-        """The file's records, with their line numbers, by the csv module."""
+        """The records of the file, from the csv module."""
         if self.separator == " ":
             return csv.reader((" ".join(line.split()) for line in handle), delimiter=" ")
         return csv.reader(handle, delimiter=self.separator, skipinitialspace=True)
@@ -50,8 +50,8 @@ class _Layout:
         return "_" not in field
 
 
-def open_text(file: Path, name: str, opener: Any) -> source.Source:
-    """A text file with a line of column names; `opener` is `open` or its like for compressed files."""
+def open_text(file: Path, name: str, opener: Any) -> Source:
+    """A text file with a line of column names; `opener` is `open`, or `gzip.open` for compressed files."""
 
     def opened() -> Any:
         return opener(file, "rt", encoding="utf-8-sig", newline="")
@@ -64,7 +64,7 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
         first: list[str] = next((record for record in records if record), [])
         line = records.line_num
     if header and header[0].startswith("#"):
-        # As numpy.savetxt marks the line of names; a comment has another number of fields.
+        # numpy.savetxt marks the line of names like this; a comment has another number of fields.
         header = [header[0].lstrip("# "), *header[1:]] if header[0].strip("#") else header[1:]
         if len(header) != len(first):
             raise InvalidFile(
@@ -79,18 +79,17 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
     if len(first) > len(header):
         raise InvalidFile(f"line {line} of {name} has {len(first)} fields for {len(header)} column names")
 
-    def frames(missing: Sequence[str] = tuple(MISSING), **options: Any) -> Iterator[Any]:
+    def frames(missing: Sequence[str] = MISSING, **options: Any) -> Iterator[Any]:
         import pandas as pd
 
-        with source.in_one_sentence(name), opened() as handle:
+        options |= {"sep": layout.separator.replace(" ", r"\s+"), "decimal": layout.decimal}
+        options |= {"header": None, "names": header, "keep_default_na": False, "na_values": list(missing)}
+        rows = source.CELLS // len(header) or 1
+        options |= {"skipinitialspace": True, "low_memory": False, "chunksize": rows}
+        with in_one_sentence(name), opened() as handle:
             next(layout.records(handle))
             try:
-                yield from filter(len, pd.read_csv(
-                    handle, header=None, names=header, chunksize=max(1, source.CELLS // len(header)),
-                    sep=r"\s+" if layout.separator == " " else layout.separator, decimal=layout.decimal,
-                    keep_default_na=False, na_values=list(missing), skipinitialspace=True, low_memory=False,
-                    **options,
-                ))  # fmt: skip
+                yield from filter(len, pd.read_csv(handle, **options))
             except (pd.errors.ParserError, csv.Error) as error:
                 with opened() as again:
                     raise _irregular(again, layout, len(header), name, error) from error
@@ -99,8 +98,7 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
         from pandas.api.types import is_numeric_dtype
 
         for frame in frames():
-            wrong = [c for c in columns if not is_numeric_dtype(frame[c])]
-            if wrong:
+            if wrong := [c for c in columns if not is_numeric_dtype(frame[c])]:
                 with opened() as again:
                     error = _text_found(again, layout, header, wrong, name)
                 if error is not None:  # else pandas left whole numbers of many digits as they were written
@@ -111,7 +109,7 @@ def open_text(file: Path, name: str, opener: Any) -> source.Source:
         for frame in frames(missing=(), usecols=[column], dtype=str):  # a series may well be called "NA"
             yield frame[column].fillna("").tolist()
 
-    return source.Source(name, tuple(filter(None, header)), blocks, labels)
+    return Source(name, tuple(filter(None, header)), blocks, labels)
 
 
 def _layout(header: str, row: str, suffix: str) -> _Layout:
@@ -127,12 +125,11 @@ def _layout(header: str, row: str, suffix: str) -> _Layout:
 def _text_found(
     handle: Iterable[str], layout: _Layout, header: Sequence[str], columns: Sequence[str], name: str
 ) -> InvalidFile | None:
-    """The error that names the first field that is no number, its column and its line; none if all are."""
-    places = [(header.index(column), column) for column in columns]
+    """The error that names the first field that is not a number, if any, with its column and line."""
     records = layout.records(handle)
     next(records)
     for record in records:
-        for place, column in places:
+        for place, column in ((header.index(column), column) for column in columns):
             if place < len(record) and not layout.is_number(record[place]):
                 return InvalidFile(
                     f"line {records.line_num} of {name}: column {column!r} holds {record[place][:40]!r} "
@@ -144,18 +141,17 @@ def _text_found(
 def _irregular(
     handle: Iterable[str], layout: _Layout, fields: int, name: str, error: Exception
 ) -> InvalidFile:
-    """The error that names the first line with more fields than columns, or else says what pandas said."""
+    """The error that names the first line with more fields than columns, or else quotes pandas."""
     records = layout.records(handle)
     with suppress(csv.Error):
         for record in records:
             if len(record) > fields:
                 line = f"line {records.line_num} of {name}"
                 return InvalidFile(f"{line} has {len(record)} fields for {fields} column names")
-    reason = str(error).strip().splitlines()[-1]
-    return InvalidFile(f"{name} is not a regular table: {reason}")
+    return InvalidFile(f"{name} is not a regular table: {str(error).strip().splitlines()[-1]}")
 
 
-def open_parquet(file: Path, name: str) -> source.Source:
+def open_parquet(file: Path, name: str) -> Source:
     """A Parquet file, read in batches."""
     try:
         import pyarrow as pa  # type: ignore[import-untyped]
@@ -170,22 +166,21 @@ def open_parquet(file: Path, name: str) -> source.Source:
 
     def blocks(columns: Sequence[str]) -> Iterator[np.ndarray]:
         rows = max(1, source.CELLS // max(1, len(columns)))
-        with source.in_one_sentence(name), pq.ParquetFile(file) as table:
+        with in_one_sentence(name), pq.ParquetFile(file) as table:
             for batch in table.iter_batches(rows, columns=list(columns)):
-                yield np.stack(
-                    [_floats(batch.column(c).to_numpy(zero_copy_only=False), c, name) for c in columns], 1
-                )
+                arrays = [batch.column(c).to_numpy(zero_copy_only=False) for c in columns]
+                yield np.stack([_floats(a, c, name) for a, c in zip(arrays, columns, strict=True)], axis=1)
 
     def labels(column: str) -> Iterator[list[str]]:
-        with source.in_one_sentence(name), pq.ParquetFile(file) as table:
+        with in_one_sentence(name), pq.ParquetFile(file) as table:
             for batch in table.iter_batches(source.CELLS, columns=[column]):
-                yield [source.label(value) for value in batch.column(column).to_pylist()]
+                yield list(map(label, batch.column(column).to_pylist()))
 
-    return source.Source(name, tuple(header), blocks, labels)
+    return Source(name, tuple(header), blocks, labels)
 
 
 def unpack(file: Path, name: str, folder: Path) -> dict[str, Path]:
-    """The arrays of an .npz file, unpacked onto disk, where parts of them can be read."""
+    """The arrays of an .npz file, unpacked to disk, where they can be read in parts."""
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.namelist()
@@ -203,7 +198,7 @@ def unpack(file: Path, name: str, folder: Path) -> dict[str, Path]:
     return unpacked
 
 
-def open_arrays(files: dict[str, Path], name: str) -> source.Source:
+def open_arrays(files: dict[str, Path], name: str) -> Source:
     """Arrays as columns: `X` of three columns gives X1, X2, X3; a nameless one x1, x2, ..."""
     columns: list[tuple[str, np.ndarray]] = []
     for key, file in files.items():
@@ -230,9 +225,9 @@ def open_arrays(files: dict[str, Path], name: str) -> source.Source:
             yield np.stack([_floats(by_name[c][start : start + step], c, name) for c in chosen], axis=1)
 
     def labels(column: str) -> Iterator[list[str]]:
-        yield [source.label(value) for value in by_name[column].tolist()]
+        yield list(map(label, by_name[column].tolist()))
 
-    return source.Source(name, tuple(column for column, _ in columns), blocks, labels)
+    return Source(name, tuple(column for column, _ in columns), blocks, labels)
 
 
 def _floats(values: np.ndarray, column: str, name: str) -> np.ndarray:
@@ -246,16 +241,16 @@ def _floats(values: np.ndarray, column: str, name: str) -> np.ndarray:
 
 
 STANDARD_INPUT = "the standard input"
-# Characters that make what follows run from right to left, or seem to.
+# Characters that change the direction in which text is displayed.
 _BACKWARDS = "\u202a\u202b\u202d\u202e\u2066\u2067\u2068"
 
 
 @contextmanager
 def open_source(path: str | Path) -> Iterator[Source]:
-    """Opens a file of any of the formats, told by its content; "-" is standard input.
+    """Opens a file in any of the formats; "-" is standard input.
 
     **Raises:** an error of one sentence for a file that is missing, empty, binary, in another encoding, or
-    has no proper line of column names. Text where a number should be is found while reading.
+    without a proper line of column names. Text in place of a number is found while reading.
     """
     with tempfile.TemporaryDirectory(prefix="eqlearn-") as folder:
         if str(path) == "-":
@@ -266,9 +261,9 @@ def open_source(path: str | Path) -> Iterator[Source]:
             file, name = Path(path), repr(str(path))
             _check_file(file, name)
         with in_one_sentence(name):
-            source = _recognise(file, name, Path(folder))
-        _check_names(source)
-        yield source
+            opened = _recognise(file, name, Path(folder))
+        _check_names(opened)
+        yield opened
 
 
 def stem_of(name: str) -> str:
@@ -278,7 +273,7 @@ def stem_of(name: str) -> str:
 
 
 def _check_names(source: Source) -> None:
-    """Refuses names that are there twice, and what a terminal would obey or a reader not see."""
+    """Refuses duplicate names, and characters that a terminal would obey or a reader not see."""
     for column in source.columns:
         if source.columns.count(column) > 1:
             raise InvalidFile(f"{source.name} has several columns named {column!r}; rename them")
@@ -293,7 +288,7 @@ def _check_file(file: Path, name: str) -> None:
         raise InvalidArgument(f"{name} is a folder; name a file in it")
     if not file.exists():
         beside = [p for p in file.parent.iterdir() if p.is_file()] if file.parent.is_dir() else []
-        # All tables end alike, so that only what stands before the ending tells them apart.
+        # Without the ending, which all tables share.
         near = difflib.get_close_matches(file.stem.casefold(), [p.stem.casefold() for p in beside], n=1)
         hint = next((f"; did you mean {p.name!r}?" for p in beside if [p.stem.casefold()] == near), "")
         raise InvalidArgument(f"there is no file {name}{hint}")

@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from eqlearn.errors import InvalidFile, UnknownName
 from eqlearn.validation.options import did_you_mean
 
-# A block of rows holds about this many numbers (16 MB); files are never in memory whole.
+# A block of rows holds about this many numbers (16 MB); no file is ever in memory as a whole.
 CELLS = 2_000_000
-
-Blocks: TypeAlias = Callable[[Sequence[str]], Iterator[np.ndarray]]
-Labels: TypeAlias = Callable[[str], Iterator[list[str]]]
 
 
 @dataclass(frozen=True)
 class Source:
     """An open file: its name in messages and its columns.
 
-    `blocks(columns)` reads it through, giving float64 arrays `(rows, columns)`; what is missing is NaN.
-    `labels(column)` reads one column through as text, whatever it holds; what is missing is empty.
+    `blocks(columns)` reads float64 arrays `(rows, columns)`, missing values as NaN; `labels(column)` reads
+    one column as text, missing values as "".
     """
 
     name: str
     columns: tuple[str, ...]
-    blocks: Blocks
-    labels: Labels
+    blocks: Callable[[Sequence[str]], Iterator[np.ndarray]]
+    labels: Callable[[str], Iterator[list[str]]]
 
     @property
     def named_columns(self) -> str:
-        """The columns for a message, the first twenty."""
+        """The first twenty columns, for a message."""
         return ", ".join(map(repr, self.columns[:20])) + (", ..." if len(self.columns) > 20 else "")
 
     def check(self, columns: Sequence[str]) -> None:
@@ -47,8 +44,16 @@ class Source:
                 raise UnknownName(f"{self.name} has no column {column!r}; {hint}")
 
 
+def fingerprint(header: object, arrays: Iterable[np.ndarray]) -> str:
+    """A hash that is the same for the same header and values, whatever the format of the file."""
+    digest = hashlib.sha256(repr(header).encode())
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
 def label(value: object) -> str:
-    """A value of a binary file as a label: whole numbers without a point, nothing for what is missing."""
+    """A value of a binary file as a label: whole numbers without a point, "" for a missing value."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if value is None or value != value:
@@ -58,7 +63,7 @@ def label(value: object) -> str:
 
 @contextmanager
 def in_one_sentence(name: str) -> Iterator[None]:
-    """What the system says about a file that can't be read, as an error of ours."""
+    """Turns the errors of reading a file into one of ours."""
     try:
         yield
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Networks, equations and training under way as files; loading runs nothing that a file says."""
+"""Files of networks, equations and training in progress; loading one never runs code from it."""
 
 from __future__ import annotations
 
@@ -24,15 +24,11 @@ from eqlearn.training.state import TrainingState
 NETWORK, VERSION = "eqlearn-network", 1
 
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+_SIZES = ("in_features", "out_features", "members", "skip", "bias")
 _STRUCTURE: dict[str, tuple[type, ...]] = {
-    "version": (int,),
-    "in_features": (int,),
-    "out_features": (int,),
+    **dict.fromkeys(("version", "in_features", "out_features"), (int,)),
     "members": (int, NoneType),
-    "skip": (bool,),
-    "bias": (bool,),
-    "gates": (bool,),
-    "training": (bool,),
+    **dict.fromkeys(("skip", "bias", "gates", "training"), (bool,)),
     "layers": (list,),
     "values": (dict,),
 }
@@ -41,7 +37,7 @@ _STRUCTURE: dict[str, tuple[type, ...]] = {
 def save(thing: EQL | Equation, path: str | os.PathLike[str]) -> None:
     """Writes a network as one safetensors file, or an equation as one JSON file, whole or not at all.
 
-    Weights are kept bit by bit. NaN is allowed among them: a member that diverged is a result too.
+    Weights are kept to the bit; NaN is allowed, since a diverged member is a result too.
     """
     if isinstance(thing, Equation):
         write_json(path, thing.to_json())
@@ -54,9 +50,9 @@ def save(thing: EQL | Equation, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> EQL | Equation:
     """The network or the equation that `save` wrote.
 
-    A custom primitive must be registered before, under the name it had.
+    A custom primitive must be registered first, under the name it had.
 
-    **Raises:** `InvalidFile` for a file that is truncated, altered, crafted or not ours. Nothing in it is
+    **Raises:** `InvalidFile` for a file that is truncated, altered, crafted or not ours; nothing in it is
     ever unpickled or evaluated.
     """
     plain, tensors = read_checksummed(path)
@@ -82,11 +78,7 @@ def _describe(net: EQL) -> dict[str, Any]:
     return {
         "format": NETWORK,
         "version": VERSION,
-        "in_features": net.in_features,
-        "out_features": net.out_features,
-        "members": net.members,
-        "skip": net.skip,
-        "bias": net.bias,
+        **{name: getattr(net, name) for name in _SIZES},
         "gates": net.readout.gate is not None,
         "training": net.training,
         "layers": [format_set(layer.units) for layer in net.layers],
@@ -95,7 +87,7 @@ def _describe(net: EQL) -> dict[str, Any]:
 
 
 def _probe(unit: Primitive) -> str:
-    """One value of a primitive, by which a reader sees whether the name still means the same."""
+    """One value of a primitive, which shows whether its name still means the same function."""
     arguments = (torch.tensor(0.37 + 0.11 * i, dtype=torch.float64) for i in range(unit.arity))
     return f"{float(unit(*arguments)):.9e}"
 
@@ -111,7 +103,7 @@ def _network(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> EQL:
     counts = [parse_counts(text) for text in plain["layers"]]
     for unit in {unit for layer in counts for unit, _ in layer}:
         _check_meaning(unit, plain["values"].get(unit.name))
-    # Every size is compared with a tensor that is really there before anything is built from it.
+    # Every size is compared with an actual tensor before anything is built from it.
     dtype = tensors["readout.raw"].dtype if "readout.raw" in tensors else None
     if dtype not in _FLOATS:
         raise InvalidFile(f"its weights are of type {dtype}")
@@ -120,10 +112,8 @@ def _network(plain: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> EQL:
     if found != expected:
         name = min(n for n in found.keys() | expected if found.get(n) != expected.get(n))
         raise InvalidFile(f"its tensor {name!r:.60} does not fit the network it describes")
-    net = EQL(
-        plain["in_features"], plain["out_features"], plain["layers"], len(counts), members=plain["members"],
-        skip=plain["skip"], bias=plain["bias"], gates=plain["gates"], seed=0,
-    )  # fmt: skip
+    sizes = {name: plain[name] for name in _SIZES}
+    net = EQL(primitives=plain["layers"], hidden_layers=len(counts), gates=plain["gates"], seed=0, **sizes)
     net.to(dtype).load_state_dict(dict(tensors))
     return net.train(plain["training"])
 
@@ -160,17 +150,21 @@ def _expected(
 
 
 def followed(path: Path, start: Beginning, every: float = 20.0) -> Iterator[Record]:
-    """Trains to the end and gives its records; its state is written at a record, `every` seconds, and last.
+    """Trains to the end and yields the records; the state is written every `every` seconds and at the end.
 
     ```python
     for record in followed(folder / "training.safetensors", lambda state: train(..., resume=state)):
         ...
     ```
 
-    Where the file is there, `start` gets its state and training goes on from it, to the same end. The file
-    stays when training is over, so that what follows may be killed too; whoever has the result removes it.
+    If the file exists, `start` gets its state, and training continues to the same end. The file remains, so
+    that what follows the training may be killed too; remove it once the result is safe.
     """
-    training = start(_read(path))
+    state = None
+    if path.exists():
+        plain, tensors = read_checksummed(path)
+        state = TrainingState.of(tensors, plain)
+    training = start(state)
     path.parent.mkdir(parents=True, exist_ok=True)
     written = monotonic()
     for record in training:
@@ -179,13 +173,6 @@ def followed(path: Path, start: Beginning, every: float = 20.0) -> Iterator[Reco
             _write(path, training.state())
             written = monotonic()
     _write(path, training.state())
-
-
-def _read(path: Path) -> TrainingState | None:
-    if not path.exists():
-        return None
-    plain, tensors = read_checksummed(path)
-    return TrainingState.of(tensors, plain)
 
 
 def _write(path: Path, state: TrainingState) -> None:

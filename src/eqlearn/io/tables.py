@@ -1,8 +1,7 @@
-"""A table of measurements, ready for the search: columns chosen, values checked, memory bounded."""
+"""Tables of measurements from files: columns chosen, values checked, memory bounded."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,21 +11,21 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument, NotFinite, counted
 from eqlearn.io.formats import STANDARD_INPUT, open_source, stem_of
-from eqlearn.io.source import Source
+from eqlearn.io.source import Source, fingerprint
 
 # With fewer rows, every formula with as many constants is an exact law.
 FEWEST_ROWS = 5
-# What a search is given at most; of a larger file, rows drawn at random.
+# The most that a search is given; of a larger file, rows are drawn at random.
 MOST_ROWS, MOST_CELLS = 1_000_000, 16_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class Measurements:
-    """Inputs `(rows, in)` and targets `(rows, out)` with their names, from `name`.
+    """Inputs `(rows, in)` and targets `(rows, out)` with their names, from the file `name`.
 
-    `rows_read` counts the file's rows and `rows_dropped` those left out for missing values; the arrays hold
-    fewer where the file is larger than a search needs. `reread()` gives all rows again, in blocks with the
-    targets last, missing values and all; none for what can't be read twice.
+    `rows_read` counts the rows of the file and `rows_dropped` those left out for missing values; of a large
+    file the arrays hold a sample. `reread()` reads all rows again, in blocks with the targets last, missing
+    values included; it is None for what can't be read twice.
     """
 
     X: np.ndarray
@@ -45,11 +44,7 @@ class Measurements:
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same columns and values, whatever the file's format."""
-        digest = hashlib.sha256(repr((self.inputs, self.targets, self.X.shape, self.y.shape)).encode())
-        for values in (self.X, self.y):
-            digest.update(np.ascontiguousarray(values).tobytes())
-        return digest.hexdigest()
+        return fingerprint((self.inputs, self.targets, self.X.shape, self.y.shape), (self.X, self.y))
 
 
 def read_measurements(
@@ -65,8 +60,8 @@ def read_measurements(
 ) -> Measurements:
     """Reads a file for `eqlearn fit` in blocks, so that memory stays bounded however large it is.
 
-    Inputs are all columns but the targets and the ignored ones, unless named. Of a file larger than
-    `most_rows`, that many rows are drawn, each with equal chance, by `seed`; all of them are checked.
+    By default, inputs are all columns but the targets and the ignored ones. Of a file larger than
+    `most_rows`, a uniform sample of that many rows is drawn by `seed`; all rows are checked.
     """
     with open_source(path) as source:
         targets, chosen = _choose(source, target, inputs, ignore)
@@ -108,7 +103,7 @@ def read_blocks(path: str | Path, columns: Sequence[str]) -> Iterator[np.ndarray
 def _choose(
     source: Source, target: Sequence[str], inputs: Sequence[str], ignore: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The targets and the inputs, all of them there and none of them both."""
+    """The targets and the inputs: all exist, and none is both."""
     listed = source.named_columns
     if not target:
         raise InvalidArgument(f"name the column to explain with `target`; {source.name} has {listed}")
@@ -139,10 +134,10 @@ def _missing(name: str, columns: Sequence[str], bad: np.ndarray, rows: int) -> s
 
 
 class _Reservoir:
-    """At most `most` of the rows that pass by, each with the same chance, in the order they came.
+    """A uniform sample of at most `most` of the rows added, in their order (reservoir sampling).
 
-    Every row draws a number and the smallest are kept, so the choice depends on the seed and the rows'
-    places alone, not on the blocks they came in.
+    Every row draws a number and the smallest are kept, so the sample depends on the seed and the positions of
+    the rows, not on the blocks.
     """
 
     def __init__(self, most: int, width: int, seed: int) -> None:

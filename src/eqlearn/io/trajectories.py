@@ -1,8 +1,7 @@
-"""Series of a system's states from a table: rows sorted into trajectories by an id, steps of time checked."""
+"""Trajectories from a table: rows sorted into series by an id, with even time steps."""
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument, NotFinite, counted
 from eqlearn.io.formats import open_source, stem_of
-from eqlearn.io.source import Source
+from eqlearn.io.source import Source, fingerprint
 from eqlearn.symbolic.printing import printable
 from eqlearn.validation.trajectories import Trajectories
 
@@ -23,7 +22,7 @@ MOST_ROWS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class SeriesTable:
-    """The trajectories of a file `name` of `rows` rows; `ids` are its names of them, or their places."""
+    """The trajectories of a file `name` with `rows` rows; `ids` are the values of its id column."""
 
     trajectories: Trajectories
     name: str
@@ -37,23 +36,17 @@ class SeriesTable:
 
     @property
     def fingerprint(self) -> str:
-        """The same for the same states, steps and values, whatever the file's format."""
         held = self.trajectories
-        lengths = [len(one) for one in held.series]
-        digest = hashlib.sha256(repr((held.names, held.dt, lengths)).encode())
-        for one in held.series:
-            digest.update(np.ascontiguousarray(one).tobytes())
-        return digest.hexdigest()
+        return fingerprint((held.names, held.dt, [len(one) for one in held.series]), held.series)
 
 
 def read_series(
     path: str | Path, states: Sequence[str], *, time: str | None = None, run: str | None = None
 ) -> SeriesTable:
-    """Reads the columns `states` of a table, one series for each value of the column `run`, in the order of
-    the column `time`.
+    """Reads the columns `states`, as one series for each value of the column `run`, sorted by `time`.
 
     Without `run` the table is one series; without `time` rows are in order and one unit of time apart. All
-    series must have the same, even step of time.
+    series must have the same, even time step.
     """
     with open_source(path) as source:
         _check(source, states, time, run)
@@ -75,7 +68,7 @@ def read_series(
         members[label].append(row)
     for label, places in members.items():
         rows_of = np.array(places)
-        called = f"{source.name}" if run is None else f"{run!r} {printable(label[:40])} of {source.name}"
+        called = source.name if run is None else f"{run!r} {printable(label[:40])} of {source.name}"
         if len(rows_of) < 2:
             raise InvalidArgument(
                 f"{called} has {counted(len(rows_of), 'row')}, which is no step of time; leave it out"
@@ -95,8 +88,7 @@ def _check(source: Source, states: Sequence[str], time: str | None, run: str | N
         )
     names = [*states, *filter(None, (time, run))]
     source.check(names)
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
+    if twice := [name for name in names if names.count(name) > 1]:
         raise InvalidArgument(f"column {twice[0]!r} is named twice; `states`, `time` and `id` differ")
 
 
@@ -112,7 +104,7 @@ def _check_values(name: str, columns: Sequence[str], values: np.ndarray) -> None
 
 
 def _step(called: str, times: np.ndarray) -> float:
-    """The step of one series, in order of time."""
+    """The time step of one series, sorted by time."""
     gaps = np.diff(times)
     if (gaps == 0).any():
         at = float(times[int((gaps == 0).argmax())])

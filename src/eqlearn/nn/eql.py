@@ -48,11 +48,9 @@ class SymbolicLayer(nn.Module):
         return torch.cat(out, dim=-2)
 
     def symbolic(self, x: sp.Matrix) -> sp.Matrix:
-        g = list(self.linear.symbolic(x))
-        rows = argument_rows(self.units)
-        return sp.Matrix(
-            [p.symbolic(*(g[r] for r in mine)) for p, mine in zip(self.units, rows, strict=True)]
-        )
+        g = self.linear.symbolic(x)
+        places = zip(self.units, argument_rows(self.units), strict=True)
+        return sp.Matrix([unit.symbolic(*(g[row] for row in rows)) for unit, rows in places])
 
 
 @cache
@@ -116,14 +114,13 @@ INITS = {
 class EQL(nn.Module):
     """An equation as a layer: `x` `(*batch, in)` to `(*batch, out)`.
 
-    Put it after any encoder or inside any recurrent cell. It holds no optimiser, data, file or random
-    state. With `members`, it is that many independent networks in one tensor program, and the output is
+    It goes after any encoder or inside any recurrent cell; it holds no optimiser, data or random state. With
+    `members` it is several independent networks in one tensor program; the output is then
     `(members, *batch, out)`.
 
     `skip` lets later layers, the read-out included, see the inputs too; `bias` gives every layer a constant
     input; `gates` adds hard-concrete gates for the L0 penalty. `init` is a name or an `Init`. `seed` is one
-    number (member `i` starts from `seed + i`) or one per member; without it, starts are drawn from torch's
-    own generator, as in any module.
+    number (member `i` starts from `seed + i`) or one per member; by default, torch's own generator decides.
     """
 
     def __init__(
@@ -145,11 +142,8 @@ class EQL(nn.Module):
             check_whole(name, count)
         sets = parse_layers(primitives, hidden_layers)
         seeds = member_seeds(seed, members)
-        self.in_features = in_features
-        self.out_features = out_features
-        self.members = members
-        self.skip = skip
-        self.bias = bias
+        self.in_features, self.out_features, self.members = in_features, out_features, members
+        self.skip, self.bias = skip, bias
         *widths, last = layer_widths(in_features, [len(units) for units in sets], skip, bias)
         options: list[dict[str, Any]] = [
             {"members": members, "gates": gates, "seeds": [s * 64 + depth for s in seeds]}
@@ -216,8 +210,7 @@ class EQL(nn.Module):
         return y.reshape(*(() if self.members is None else (self.members,)), *x.shape[:-1], self.out_features)
 
     def propagate(self, x: Float[Tensor, "*any in rows"]) -> Float[Tensor, "*more out rows"]:
-        """The same network on feature-major data: `(in, rows)`, or `(members, in, rows)` with inputs of
-        each member's own."""
+        """The network on feature-major data: `(in, rows)`, or `(members, in, rows)` for separate inputs."""
         if x.dim() > 2 and self.members is not None and x.shape[0] != self.members:
             raise InvalidArgument(f"`x` has inputs for {x.shape[0]} members, the network has {self.members}")
         h = x
@@ -255,29 +248,21 @@ class EQL(nn.Module):
         if self.members is None:
             raise InvalidArgument("this network has no `members`; it is a single one already")
         check_place("member", index, self.members)
-        gated = any(layer.gate is not None for layer in self.linears)
-        sets = [layer.units for layer in self.layers]
-        single = EQL(
-            self.in_features, self.out_features, sets, len(sets),
-            skip=self.skip, bias=self.bias, gates=gated, seed=0,
-        )  # fmt: skip
+        gated = [layer.gate is not None for layer in self.linears]
+        sets, sizes = [layer.units for layer in self.layers], (self.in_features, self.out_features)
+        single = EQL(*sizes, sets, len(sets), skip=self.skip, bias=self.bias, gates=any(gated), seed=0)
         single.to(self.readout.raw)
-        with torch.no_grad():
-            for mine, theirs in zip(single.linears, self.linears, strict=True):
-                mine.raw.copy_(theirs.raw[index])
-                mine.mask.copy_(theirs.mask[index])
-                if theirs.gate is None:
-                    mine.gate = None
-                if mine.gate is not None and theirs.gate is not None:
-                    mine.gate.log_alpha.copy_(theirs.gate.log_alpha[index])
-                    mine.gate.seeds.copy_(theirs.gate.seeds[index])
-                    mine.gate.step.copy_(theirs.gate.step)
+        for layer, keeps in zip(single.linears, gated, strict=True):
+            layer.gate = layer.gate if keeps else None
+        state = self.state_dict()
+        for name, tensor in single.state_dict().items():
+            tensor.copy_(state[name][index] if state[name].dim() else state[name])
         return single.train(self.training)
 
     @torch.no_grad()
     def remove_dead_(self) -> Tensor:
-        """Prunes weights that can't change the output: into units nobody reads, out of units that are
-        always zero. Returns how many weights are left, per member."""
+        """Prunes weights into units that nothing reads and out of units that are always zero; returns how
+        many are left, per member."""
         linears = self.linears
         left, before = weights_left(self), None
         while before is None or not torch.equal(before, left):
@@ -286,9 +271,8 @@ class EQL(nn.Module):
                 silent = ~below.mask.any(dim=-1)  # (*members, arguments)
                 read = above.mask.any(dim=-2)  # (*members, inputs of the next layer)
                 for j, rows in enumerate(argument_rows(layer.units)):
-                    above.mask[..., j] &= ~self._always_zero(layer.units[j], silent[..., list(rows)])[
-                        ..., None
-                    ]
+                    zero = self._always_zero(layer.units[j], silent[..., list(rows)])
+                    above.mask[..., j] &= ~zero[..., None]
                     for row in rows:
                         below.mask[..., row, :] &= read[..., j, None]
             before, left = left, weights_left(self)
@@ -314,9 +298,7 @@ def member_seeds(seed: int | Sequence[int] | None, members: int | None) -> list[
     count = max(members or 1, 1)
     if seed is None:
         return [int(s) for s in torch.randint(2**31 - 1, (count,))]
-    seeds = (
-        [int(seed) + i for i in range(count)] if isinstance(seed, int | Integral) else [int(s) for s in seed]
-    )
+    seeds = list(range(int(seed), int(seed) + count) if isinstance(seed, int | Integral) else map(int, seed))
     if len(seeds) != count:
         raise InvalidArgument(f"`seed` holds {counted(len(seeds), 'number')} for {counted(count, 'member')}")
     if not all(0 <= s < 2**56 for s in seeds):

@@ -15,14 +15,14 @@ from eqlearn.nn.sparse import SparseLinear, sum_over_layers
 from eqlearn.validation.options import check_positive, checked_choice
 
 Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
-"""A function of a sparse layer: what it costs, one number, or one for each member."""
+"""A function from a sparse layer to its cost: one number, or one per member."""
 
 
 def smooth_half(w: Float[Tensor, "*any"], a: float) -> Float[Tensor, "*any"]:
-    """√|w|, rounded off below `a` so that its slope stays finite: the paper's equation for L*₀.₅.
+    """√|w|, smoothed below `a` so that its slope stays finite: the paper's L*₀.₅.
 
-    The paper's polynomial, -w⁴/8a³ + 3w²/4a + 3a/8, is written in t = (w/a)², held at 1 beyond `a`, so that
-    the branch not taken has no infinite slope to leak through `where`.
+    The polynomial -w⁴/8a³ + 3w²/4a + 3a/8 is written in t = (w/a)², clamped to 1 beyond `a`: an infinite
+    slope in the branch not taken would leak through `where`.
     """
     size = w.abs()
     t = (size / a).clamp(max=1.0)
@@ -80,10 +80,10 @@ _AXES = {"members": -3, "outputs": -2, "inputs": -1}
 
 @dataclass(frozen=True)
 class Group:
-    """A penalty on root-mean-squares over a group of weights, so that a group lives or dies as one.
+    """A penalty on the root mean square of each group of weights, so that a group is kept or pruned as one.
 
-    `over` is "members" (one equation whose constants differ from member to member, for example in time),
-    "outputs" (a unit is used by all outputs or by none) or "inputs".
+    `over` is "members" (one equation whose constants differ between members, for example in time), "outputs"
+    (a unit is used by all outputs or by none) or "inputs".
     """
 
     penalty: SmoothHalf | Lq = SmoothHalf()
@@ -93,11 +93,10 @@ class Group:
         checked_choice("`over`", self.over, _AXES)
 
     def __call__(self, layer: SparseLinear) -> Tensor:
-        axis = _AXES[self.over]
-        weight = layer.weight
+        axis, weight = _AXES[self.over], layer.weight
         if weight.dim() < -axis:
             raise InvalidArgument("`over='members'` needs a network with `members`")
-        # The smallest normal number keeps the root's slope finite at an all-zero group.
+        # The smallest normal number keeps the slope of the root finite where a group is all zero.
         size = (weight.square().mean(dim=axis) + torch.finfo(weight.dtype).tiny).sqrt()
         values = torch.where(layer.mask.any(dim=axis), self.penalty.of(size), 0.0)
         return values.sum() if self.over == "members" or layer.members is None else values.sum(dim=-1)
@@ -108,9 +107,7 @@ PENALTIES: dict[str, Penalty] = {"half": SmoothHalf(), "plain-half": Lq(0.5), "l
 
 def find_penalty(penalty: str | Penalty) -> Penalty:
     """The penalty of that name, or the penalty itself."""
-    if callable(penalty):
-        return penalty
-    return PENALTIES[checked_choice("penalty", penalty, PENALTIES)]
+    return penalty if callable(penalty) else PENALTIES[checked_choice("penalty", penalty, PENALTIES)]
 
 
 def sparsity(model: nn.Module, penalty: str | Penalty = "half") -> Tensor:

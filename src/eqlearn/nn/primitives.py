@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from typing import Any, TypeAlias
 
 import sympy as sp
@@ -28,10 +29,9 @@ class Primitive:
     primitive evaluates it on tensors; `symbolic` evaluates the same formula on SymPy expressions, so the
     network and the printed equation cannot disagree.
 
-    `guard(*args)` moves tensor arguments into the domain where values and slopes stay finite. It acts only
-    while a network trains (`guarded=True`); the formula that is exported, and the network in `eval()`, are
-    the plain ones. `even` names the arguments of which the guard sees only the magnitude, so that their
-    sign may be flipped freely during a search.
+    `guard(*args)` moves tensor arguments to where values and slopes are finite. It acts only while a network
+    trains (`guarded=True`), not in `eval()` nor in the exported formula. `even` lists the arguments of which
+    the guard sees only the magnitude, so that a search may flip their sign.
     """
 
     name: str
@@ -97,7 +97,6 @@ class Plain:
 
 
 def _plain(function: Function) -> Primitive:
-    """A function of the table as a primitive."""
     name = _OTHER_NAMES.get(function.name, function.name)
     even = (0,) if function.domain == _HALF_LINE else ()
     return Primitive(name, 1, Plain(function), _guard(function), even)
@@ -127,10 +126,6 @@ def _away_from_zero(g: Tensor) -> Tensor:
     return torch.where(g < 0, g.clamp(max=-1e-3), g.clamp(min=1e-3))
 
 
-def _bounded(g: Tensor) -> Tensor:
-    return g.clamp(max=_LARGEST)
-
-
 def _power_domain(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a.abs().clamp(min=1e-4), b.clamp(min=-6.0, max=6.0)
 
@@ -152,7 +147,7 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("mul", 2, lambda m, a, b: a * b),
         # The released code's variants.
         Primitive("sin4", 1, lambda m, g: m.sin(4 * m.pi * g)),
-        Primitive("expm1e", 1, lambda m, g: (m.exp(g) - 1) / m.e, lambda g: (_bounded(g),)),
+        Primitive("expm1e", 1, lambda m, g: (m.exp(g) - 1) / m.e, _guard(FUNCTIONS["exp"])),
         Primitive("mul10", 2, lambda m, a, b: 10 * a * b),
         # What a scientist expects beside them: every function of the table, and these.
         *map(_plain, FUNCTIONS.values()),
@@ -162,7 +157,7 @@ PRIMITIVES: dict[str, Primitive] = {
         Primitive("cube", 1, lambda m, g: g**3),
         Primitive("gaussian", 1, lambda m, g: m.exp(-(g**2))),
         # Zero-point-consistent forms, f(0) = 0: a silent path stays silent.
-        Primitive("exp0", 1, lambda m, g: m.exp(g) - 1, lambda g: (_bounded(g),)),
+        Primitive("exp0", 1, lambda m, g: m.exp(g) - 1, _guard(FUNCTIONS["exp"])),
         Primitive("cos0", 1, lambda m, g: m.cos(g) - 1),
         Primitive("sigmoid0", 1, lambda m, g: m.sigmoid(20 * g) - m.sigmoid(0 * g)),
     )
@@ -200,9 +195,9 @@ def register(primitive: Primitive) -> Primitive:
 
 @dataclass(frozen=True)
 class RegistrySnapshot:
-    """The user's own functions and primitives, for another process: unpacked there, they are registered.
+    """The user's own functions and primitives, which are registered in the process that unpickles this.
 
-    Pickles name primitives, so this has to stand before anything that does.
+    Primitives are pickled by name, so it has to be unpickled before anything that holds them.
     """
 
     functions: tuple[Function, ...]
@@ -222,12 +217,10 @@ class RegistrySnapshot:
 
 
 def _restored(functions: tuple[Function, ...], definitions: tuple[tuple[Any, ...], ...]) -> RegistrySnapshot:
-    for function in functions:
-        if function.name not in FUNCTIONS:
-            register_function(function)
-    for definition in definitions:
-        if definition[0] not in PRIMITIVES:
-            register(Primitive(*definition))
+    for function in (f for f in functions if f.name not in FUNCTIONS):
+        register_function(function)
+    for definition in (d for d in definitions if d[0] not in PRIMITIVES):
+        register(Primitive(*definition))
     return RegistrySnapshot(functions, definitions)
 
 
@@ -315,10 +308,5 @@ def parse_layers(primitives: PrimitivesLike, hidden_layers: int) -> tuple[tuple[
 
 def format_set(units: Sequence[Primitive]) -> str:
     """The short text form of a layer's units; `parse_set` reads it back."""
-    words: list[list[Any]] = []
-    for unit in units:
-        if words and words[-1][0] == unit.name:
-            words[-1][1] += 1
-        else:
-            words.append([unit.name, 1])
-    return " ".join(name if count == 1 else f"{name}*{count}" for name, count in words)
+    runs = [(name, len(list(run))) for name, run in groupby(unit.name for unit in units)]
+    return " ".join(name if count == 1 else f"{name}*{count}" for name, count in runs)

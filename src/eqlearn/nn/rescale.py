@@ -1,4 +1,4 @@
-"""The scale of a network's weights, shared evenly along every chain, without a change of what it computes."""
+"""Balancing the scale of a network's weights along every path, without changing what it computes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ from eqlearn.nn.primitives import Primitive
 
 @cache
 def degrees(unit: Primitive) -> tuple[int, ...] | None:
-    """By which power of two the unit grows when each of its arguments is doubled; None if by no such power.
-
-    An identity gives (1,), a square (2,), a product (1, 1); a sine gives None.
-    """
+    """The unit's degree in each argument: (1,) for the identity, (2,) for a square, (1, 1) for a product;
+    None if it is not homogeneous, like a sine."""
     arguments = sp.symbols(f"g:{unit.arity}", positive=True)
     value = unit.symbolic(*arguments)
     found = []
@@ -33,11 +31,11 @@ def degrees(unit: Primitive) -> tuple[int, ...] | None:
 
 @torch.no_grad()
 def balance_(network: EQL, sweeps: int = 20) -> EQL:
-    """Moves factors between the weights into a unit and those out of it until they are of one size.
+    """Moves factors between the weights into a unit and those out of it until both are of the same size.
 
-    `w₂·(w₁ z)` is the same for 100·0.01 and for 1·1, but a step of gradient descent is not: a weight that is
-    a thousandth is turned round by it. Factors are powers of two, so not a bit of the output changes. Only
-    units that carry a factor through can share it: identities, squares, products.
+    `w₂·(w₁ z)` is the same for 100·0.01 and for 1·1, but a step of gradient descent is not: it may flip the
+    sign of a tiny weight. Factors are powers of two, so the output stays the same to the bit. Only
+    homogeneous units (identities, squares, products) let a factor through.
     """
     linears = network.linears
     for _ in range(sweeps):
@@ -65,5 +63,5 @@ def balance_(network: EQL, sweeps: int = 20) -> EQL:
 
 
 def _power_of_two(exponent: Tensor) -> Tensor:
-    """Exactly, which an exponential function does not promise; `(*members, 1)`."""
+    """2**exponent, `(*members, 1)`, exact as `exp2` need not be."""
     return torch.ldexp(torch.ones_like(exponent), exponent.to(torch.int32))[..., None]

@@ -1,6 +1,6 @@
-"""The sparse linear map: a weight, a mask that holds pruned entries at exactly zero, hard-concrete gates.
+"""The sparse linear map: a weight, a mask that keeps pruned entries at zero, and hard-concrete gates.
 
-The gates are the relaxed L0 of Louizos et al. (2017), in the appendix B of the paper.
+The gates are the relaxed L0 norm of Louizos et al. (2017), as in appendix B of the paper.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ from torch import Tensor, nn
 from eqlearn.errors import InvalidArgument, NotFinite, counted
 from eqlearn.validation.options import check_least
 
+# Temperature and ends of the stretched interval, those of Louizos et al. and of the paper.
 BETA, GAMMA, ZETA = 2 / 3, -0.1, 1.1
 
 
 def counter_noise(seeds: Tensor, step: Tensor, numel: int) -> Tensor:
     """Uniform numbers in (0, 1), `(len(seeds), numel)`, that depend on nothing but seed, step and place.
 
-    No generator is involved, so a member's noise is the same alone or among others, and a run taken up
-    again from its buffers goes on as if it had never stopped. The mixer is SplitMix64's.
+    Without a generator, a member's noise is the same alone or among others, and a resumed run draws the same
+    numbers. The mixing function is that of SplitMix64.
     """
     place = torch.arange(numel, device=seeds.device, dtype=torch.int64)
     # The place is only added: `torch.compile` breaks on a product of an index that overflows.
@@ -46,12 +47,12 @@ def sampled(log_alpha: Tensor, u: Tensor) -> Tensor:
 
 
 def settled(log_alpha: Tensor) -> Tensor:
-    """Gates without noise, as they are used once training is over."""
+    """Gates without noise, as used once training is over."""
     return _stretched(torch.sigmoid(log_alpha))
 
 
 def open_probability(log_alpha: Tensor) -> Tensor:
-    """The chance of each gate to be non-zero, whose sum is the relaxed L0 norm."""
+    """The probability that each gate is non-zero; the sum is the relaxed L0 norm."""
     return torch.sigmoid(log_alpha - BETA * math.log(-GAMMA / ZETA))
 
 
@@ -60,10 +61,7 @@ def _stretched(s: Tensor) -> Tensor:
 
 
 class HardConcrete(nn.Module):
-    """Stochastic gates in [0, 1] with a real chance of being exactly 0 or 1.
-
-    While training, each call draws a new sample; in `eval()` the gates are deterministic.
-    """
+    """Stochastic gates in [0, 1] that are exactly 0 or 1 with positive probability; fixed in `eval()`."""
 
     seeds: Tensor
     step: Tensor
@@ -72,8 +70,7 @@ class HardConcrete(nn.Module):
         super().__init__()
         if not 0 < open_at_start < 1:
             raise InvalidArgument(f"`open_at_start` must lie between 0 and 1, got {open_at_start}")
-        start = math.log(open_at_start / (1 - open_at_start))
-        self.log_alpha = nn.Parameter(torch.full(shape, start))
+        self.log_alpha = nn.Parameter(torch.full(shape, math.log(open_at_start / (1 - open_at_start))))
         self.register_buffer("seeds", seeds.clone())
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
 
@@ -87,16 +84,14 @@ class HardConcrete(nn.Module):
         return sampled(self.log_alpha, u.view(self.log_alpha.shape))
 
     def open_probability(self) -> Tensor:
-        """The chance of each gate to be non-zero, whose sum is the relaxed L0 norm."""
         return open_probability(self.log_alpha)
 
 
 class SparseLinear(nn.Module):
     """`weight @ x` on feature-major activations, `(in, rows)` or `(members, in, rows)`.
 
-    `raw` is what the optimiser moves; `weight` is what the map uses: `raw` where `mask` is true (times its
-    gate, if there are gates), exactly zero elsewhere. Momentum or weight decay may stir a masked entry of
-    `raw`; it can't reach the map.
+    The optimiser moves `raw`; the map uses `weight`, which is `raw` (times its gate, if any) where `mask` is
+    true and exactly zero elsewhere, whatever momentum or weight decay do to masked entries.
     """
 
     mask: Tensor
@@ -120,9 +115,7 @@ class SparseLinear(nn.Module):
                 f"`seeds` holds {counted(len(seeds), 'number')} for {counted(members or 1, 'member')}"
             )
         shape = (out_features, in_features) if members is None else (members, out_features, in_features)
-        self.in_features = in_features
-        self.out_features = out_features
-        self.members = members
+        self.in_features, self.out_features, self.members = in_features, out_features, members
         self.raw = nn.Parameter(torch.zeros(shape))
         self.register_buffer("mask", torch.ones(shape, dtype=torch.bool))
         self.gate: HardConcrete | None = None
@@ -142,15 +135,12 @@ class SparseLinear(nn.Module):
         weight = self.settled()
         if not bool(torch.isfinite(weight).all()):
             raise NotFinite("a weight is NaN or infinite, so the network has no equation; train it again")
-        rows = [
-            sp.Add(*(sp.Float(w, 17) * h for w, h in zip(row, x, strict=True) if w != 0))
-            for row in weight.tolist()
-        ]
-        return sp.Matrix([_as_float64(row) for row in rows])
+        terms = ([sp.Float(w, 17) * h for w, h in zip(row, x, strict=True) if w] for row in weight.tolist())
+        return sp.Matrix([_as_float64(sp.Add(*row)) for row in terms])
 
     @torch.no_grad()
     def settled(self) -> Float[Tensor, "*members out in"]:
-        """The weight with deterministic gates, whatever the mode the module is in."""
+        """The weight with deterministic gates, also in training mode."""
         if self.gate is None:
             return self.weight
         return torch.where(self.mask, self.raw * settled(self.gate.log_alpha), 0.0)
@@ -169,8 +159,8 @@ class SparseLinear(nn.Module):
 
 
 def _as_float64(expression: sp.Expr) -> sp.Expr:
-    """A sum whose constant overflows float64 is infinite, as it is on tensors; SymPy would compute the
-    exponential of such a number for ever."""
+    """Infinity for a sum whose constant overflows float64, as on tensors: SymPy would never finish computing
+    the exponential of such a number."""
     constant = expression.as_coeff_Add()[0]
     if constant.is_Float and math.isinf(float(constant)):
         return sp.sign(constant) * sp.oo
@@ -190,7 +180,7 @@ def _silent_product(weight: Tensor, x: Tensor) -> Tensor:
 
 
 def sparse_layers(model: nn.Module) -> Iterator[SparseLinear]:
-    """Every sparse layer inside `model`, however deep; everything else is left alone."""
+    """Every sparse layer inside `model`, however deep."""
     return (m for m in model.modules() if isinstance(m, SparseLinear))
 
 
@@ -198,8 +188,8 @@ def sparse_layers(model: nn.Module) -> Iterator[SparseLinear]:
 def prune_(model: nn.Module, *, below: float | Float[Tensor, " members"]) -> Tensor:
     """Zeroes and freezes every weight smaller than `below`; returns how many are left, per member.
 
-    `below` is one threshold, or one per member. Gated weights are judged by their deterministic value; a
-    weight that is NaN is not small, so that a member that diverged stays seen as one.
+    `below` is one threshold, or one per member. Gated weights are judged by their deterministic value. NaN is
+    not small, so that a diverged member remains visible.
     """
     if not bool((torch.as_tensor(below) >= 0).all()):
         raise InvalidArgument(f"`below` must be at least 0, got {below}")
@@ -217,10 +207,7 @@ def prune_(model: nn.Module, *, below: float | Float[Tensor, " members"]) -> Ten
 
 @torch.no_grad()
 def settle_(model: nn.Module) -> None:
-    """Replaces gates by what they have decided: closed ones prune their weight, others scale it.
-
-    After training with L0; a network without gates stays as it is.
-    """
+    """Folds gates into weights after L0 training: a closed gate prunes its weight, another scales it."""
     for layer in sparse_layers(model):
         if layer.gate is not None:
             weight = layer.settled()
@@ -231,7 +218,7 @@ def settle_(model: nn.Module) -> None:
 
 @torch.no_grad()
 def weights_left(model: nn.Module) -> Tensor:
-    """How many weights are neither pruned nor behind a closed gate, a number, or one number per member."""
+    """The number of weights that are neither pruned nor behind a closed gate, in all or per member."""
 
     def left(layer: SparseLinear) -> Tensor:
         open_ = layer.mask if layer.gate is None else layer.mask & (settled(layer.gate.log_alpha) > 0)
@@ -241,7 +228,7 @@ def weights_left(model: nn.Module) -> Tensor:
 
 
 def sum_over_layers(model: nn.Module, measure: Callable[[SparseLinear], Tensor]) -> Tensor:
-    """The sum of a measure of each sparse layer, which is one number, or one per member."""
+    """The sum of `measure` over all sparse layers: one number, or one per member."""
     values = [measure(layer) for layer in sparse_layers(model)]
     if not values:
         raise InvalidArgument("the model holds no sparse layer; is there an EQL in it?")

@@ -1,12 +1,13 @@
-"""The surviving network as a graph, and the graph as an SVG drawing."""
+"""The sparse network as a graph, and the graph as an SVG drawing."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
+from statistics import fmean
 from typing import Literal
 
 import sympy as sp
@@ -19,7 +20,7 @@ from eqlearn.validation.options import check_single
 
 @dataclass(frozen=True)
 class Node:
-    """What carries a number; `height` is its place in its column, from 0 at the bottom to 1 at the top."""
+    """An input, unit or output; `height` is its position in its column, from 0 (bottom) to 1 (top)."""
 
     label: str
     kind: Literal["input", "constant", "unit", "output"]
@@ -29,7 +30,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """A weight from one node to another (by place in `Diagram.nodes`), into its first or a later argument."""
+    """A weight between two nodes (indices into `Diagram.nodes`), and which argument it feeds."""
 
     source: int
     target: int
@@ -39,7 +40,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Diagram:
-    """What is left of a network: only what reaches an output."""
+    """The part of a network that reaches an output."""
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
@@ -50,8 +51,7 @@ class Diagram:
 
     @property
     def strengths(self) -> list[float]:
-        """How strongly each edge is drawn, from 1 for the largest weight into a column to 0 for those three
-        decades below it."""
+        """How strongly to draw each edge: 1 for the largest weight into its column, 0 three decades below."""
         into = [self.nodes[edge.target].column for edge in self.edges]
         sizes = [abs(edge.weight) for edge in self.edges]
         largest = {c: max(s for s, d in zip(sizes, into, strict=True) if d == c) for c in set(into)}
@@ -59,11 +59,9 @@ class Diagram:
 
 
 def diagram(network: EQL, inputs: Sequence[str], outputs: Sequence[str] = ("y",)) -> Diagram:
-    """The graph of a single network, whose inputs and outputs have these names."""
-    for name, names, count in (
-        ("inputs", inputs, network.in_features),
-        ("outputs", outputs, network.out_features),
-    ):
+    """The graph of a single network, with names for its inputs and outputs."""
+    sizes = {"inputs": (inputs, network.in_features), "outputs": (outputs, network.out_features)}
+    for name, (names, count) in sizes.items():
         if len(names) != count:
             raise InvalidArgument(f"`{name}` holds {len(names)} names for a network of {count} {name}")
     check_single("graph", network.members)
@@ -71,7 +69,9 @@ def diagram(network: EQL, inputs: Sequence[str], outputs: Sequence[str] = ("y",)
     for k, name in enumerate(outputs):
         grower.add(("output", k), Node(name, "output", len(network.layers) + 1))
         grower.reach(len(network.layers), k, ("output", k), 0)
-    return _arranged(list(grower.nodes.values()), grower.edges_by_place())
+    places = {key: place for place, key in enumerate(grower.nodes)}
+    edges = [Edge(places[s], places[t], weight, argument) for s, t, weight, argument in grower.edges]
+    return _arranged(list(grower.nodes.values()), edges)
 
 
 Key = tuple[str, int] | tuple[str, int, int]
@@ -88,11 +88,10 @@ class _Grower:
         self.edges: list[tuple[Key, Key, float, int]] = []
 
     def add(self, key: Key, node: Node) -> bool:
-        """Whether the node is new."""
-        if key in self.nodes:
-            return False
-        self.nodes[key] = node
-        return True
+        """Adds the node; says whether it is new."""
+        new = key not in self.nodes
+        self.nodes.setdefault(key, node)
+        return new
 
     def reach(self, depth: int, row: int, target: Key, argument: int) -> None:
         """Follows row `row` of linear map `depth`, which feeds `target`."""
@@ -101,7 +100,7 @@ class _Grower:
                 self.edges.append((self._source(depth, place), target, weight, argument))
 
     def _source(self, depth: int, place: int) -> Key:
-        """The node at a place of what layer `depth` sees: units, then inputs (skip), then the constant."""
+        """The node at a position in the input of layer `depth`: units, inputs (skip), then the constant."""
         units = self.network.layers[depth - 1].units if depth else ()
         if place < len(units):
             key: Key = ("unit", depth - 1, place)
@@ -111,21 +110,15 @@ class _Grower:
             return key
         place -= len(units)
         if place < len(self.inputs) and (depth == 0 or self.network.skip):
-            key = ("input", place)
-            self.add(key, Node(self.inputs[place], "input", 0))
-            return key
-        key = ("constant", depth)
-        # A constant stands one column before what it feeds, so that its line does not cross the drawing.
-        self.add(key, Node("1", "constant", depth))
+            key, node = ("input", place), Node(self.inputs[place], "input", 0)
+        else:  # one column before what it feeds, so that the line does not cross the drawing
+            key, node = ("constant", depth), Node("1", "constant", depth)
+        self.add(key, node)
         return key
-
-    def edges_by_place(self) -> list[Edge]:
-        places = {key: place for place, key in enumerate(self.nodes)}
-        return [Edge(places[s], places[t], weight, argument) for s, t, weight, argument in self.edges]
 
 
 def unit_label(primitive: Primitive) -> str:
-    """The primitive's formula in a few characters; nothing for the identity."""
+    """The formula of a primitive in a few characters; "" for the identity."""
     if primitive.name == "id":
         return ""
     letters = "g" if primitive.arity == 1 else "abcdef"[: primitive.arity]
@@ -137,7 +130,7 @@ def unit_label(primitive: Primitive) -> str:
 
 
 def _arranged(nodes: list[Node], edges: list[Edge]) -> Diagram:
-    """Heights such that few lines cross: each column in turn sorted by the mean height of its neighbours."""
+    """Heights such that few lines cross: columns are sorted in turn by the mean height of neighbours."""
     columns: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):
         columns.setdefault(node.column, []).append(place)
@@ -151,22 +144,16 @@ def _arranged(nodes: list[Node], edges: list[Edge]) -> Diagram:
     order = sorted(columns)
     for sweep in [order, order[::-1]] * 4:
         for column in sweep:
-            middle = {p: _mean([heights[q] for q in neighbours[p]], heights[p]) for p in columns[column]}
+            middle = {p: fmean([heights[q] for q in neighbours[p] or [p]]) for p in columns[column]}
             columns[column].sort(key=lambda p: -middle[p])
             _spread(columns[column], heights)
-    placed = (
-        Node(node.label, node.kind, node.column, height) for node, height in zip(nodes, heights, strict=True)
-    )
+    placed = (replace(node, height=height) for node, height in zip(nodes, heights, strict=True))
     return Diagram(tuple(placed), tuple(edges))
 
 
 def _spread(members: Sequence[int], heights: list[float]) -> None:
     for rank, place in enumerate(members):
         heights[place] = 1 - (rank + 0.5) / len(members)
-
-
-def _mean(values: Sequence[float], default: float) -> float:
-    return sum(values) / len(values) if values else default
 
 
 COLUMN, ROW, MARGIN = 170.0, 62.0, 78.0

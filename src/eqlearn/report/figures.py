@@ -1,11 +1,11 @@
-"""Candidates for matplotlib and pandas: the Pareto front, predicted against true, residuals, tables."""
+"""Figures and data frames of a search: Pareto front, predictions, residuals, network, constants."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.report.drawings import Diagram, Node, diagram
+from eqlearn.report.record import MEASURES
 from eqlearn.search.candidate import Candidate
 from eqlearn.symbolic.printing import latex_name
 
@@ -23,39 +24,30 @@ if TYPE_CHECKING:
 
 INK, GREY, FAINT = "#1b2733", "#8291a1", "#e3e8ee"
 DATA, CHOSEN, HELD_OUT = "#2b6cb0", "#c2410c", "#0f766e"
-# The smallest error that is drawn: below it there is nothing but rounding.
+# The smallest error that is drawn: below it there is only rounding.
 _FLOOR = 1e-16
 
-_STYLE = {
+_STYLE: dict[str, Any] = {
     "font.size": 9.0,
     "axes.titlesize": 10.0,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
-    "axes.labelcolor": INK,
-    "axes.edgecolor": GREY,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": FAINT,
-    "grid.linewidth": 0.8,
-    "text.color": INK,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "legend.frameon": False,
-    "figure.facecolor": "white",
     "savefig.dpi": 200,
+    "grid.color": FAINT,
+    "figure.facecolor": "white",
+    **dict.fromkeys(("axes.axisbelow", "axes.grid"), True),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    **dict.fromkeys(("axes.linewidth", "grid.linewidth"), 0.8),
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), GREY),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """What there is to draw of a search: its front, the chosen candidate, and one output on some rows.
+    """What is drawn of a search: its front, the chosen candidate, and one output on some rows.
 
-    `inputs` are the names of the chosen network's inputs, `outputs` those of the targets.
+    `inputs` are the names of the inputs of the chosen network, `outputs` those of the targets.
     """
 
     front: Sequence[Candidate]
@@ -75,7 +67,9 @@ def draw(picture: Picture, kind: str, figure: Figure) -> Figure:
     """Draws one of `KINDS`, or "all" of them, into an empty figure."""
     if kind != "all" and kind not in KINDS:
         raise UnknownName(f"no plot of `kind` {kind!r}; the known ones are all, {', '.join(KINDS)}")
-    with _style():
+    import matplotlib
+
+    with matplotlib.rc_context(_STYLE):
         chosen = list(KINDS) if kind == "all" else [kind]
         axes = figure.subplots(2, 2).flat if kind == "all" else [figure.subplots()]
         for name, ax in zip(chosen, axes, strict=True):
@@ -88,36 +82,25 @@ def draw(picture: Picture, kind: str, figure: Figure) -> Figure:
 
 
 def new_figure(kind: str = "all") -> Figure:
-    """An empty figure of pyplot's, so that `plt.show()` knows it; a notebook shows it by itself, once."""
+    """An empty figure of pyplot, for `plt.show()`; a notebook shows it by itself, once."""
     from matplotlib import pyplot as plt
 
     figure: Figure = plt.figure(figsize=(9.5, 7.5) if kind == "all" else (5.2, 4.0), layout="constrained")
     if "inline" in plt.get_backend():
-        plt.close(figure)  # else the notebook shows it at the cell's end, and again as the cell's value
+        plt.close(figure)  # otherwise the notebook shows it twice: at the end of the cell, and as its value
     return figure
 
 
-@contextmanager
-def _style() -> Iterator[None]:
-    import matplotlib
-
-    with matplotlib.rc_context(_STYLE):
-        yield
-
-
 def pareto(picture: Picture, ax: Axes) -> None:
-    """Error against complexity, one point for each equation that no simpler one matches."""
+    """Error against complexity, for each equation of the front."""
     complexity = [c.complexity for c in picture.front]
     errors = [max(c.training_error, _FLOOR) for c in picture.front]
     ax.plot(complexity, errors, drawstyle="steps-post", color=DATA, lw=1.2, alpha=0.45)
     ax.plot(complexity, errors, "o", ms=5, color=DATA, label="training")
-    for name, marker, field in (
-        ("held out", "D", "validation_error"),
-        ("extrapolation", "^", "extrapolation_error"),
-    ):
+    unseen = {"validation_error": ("held out", "D"), "extrapolation_error": ("extrapolation", "^")}
+    for field, (name, marker) in unseen.items():
         points = [(c.complexity, max(getattr(c, field), _FLOOR)) for c in picture.front]
-        points = [p for p in points if math.isfinite(p[1])]
-        if points:
+        if points := [p for p in points if math.isfinite(p[1])]:
             ax.plot(*zip(*points, strict=True), marker, ms=4.5, mfc="none", mec=HELD_OUT, mew=1.1, label=name)
     best = (picture.best.complexity, max(picture.best.training_error, _FLOOR))
     ax.plot(*best, "o", ms=11, mfc="none", mec=CHOSEN, mew=1.6, label="chosen")
@@ -130,11 +113,11 @@ def pareto(picture: Picture, ax: Axes) -> None:
 
 
 def predictions(picture: Picture, ax: Axes) -> None:
-    """What the equation says against what was measured."""
+    """Predicted against measured values."""
     true, predicted = _finite(picture)
     ends = [min(true.min(), predicted.min()), max(true.max(), predicted.max())]
     ax.plot(ends, ends, color=GREY, lw=1, zorder=1)
-    ax.plot(true, predicted, "o", ms=_marker_size(len(true)), color=DATA, alpha=_opacity(len(true)), mew=0)
+    _dots(true, predicted, ax)
     spread = float(((true - true.mean()) ** 2).sum())
     if spread > 0:
         r2 = 1 - float(((true - predicted) ** 2).sum()) / spread
@@ -145,20 +128,20 @@ def predictions(picture: Picture, ax: Axes) -> None:
 
 
 def residuals(picture: Picture, ax: Axes) -> None:
-    """What the equation leaves unexplained, with a band of two standard deviations."""
+    """Residuals, with a band of two standard deviations."""
     true, predicted = _finite(picture)
     left = true - predicted
     width = 2 * float(left.std())
     ax.axhspan(-width, width, color=FAINT, alpha=0.6, lw=0, zorder=0)
     ax.axhline(0, color=GREY, lw=1, zorder=1)
-    ax.plot(predicted, left, "o", ms=_marker_size(len(true)), color=DATA, alpha=_opacity(len(true)), mew=0)
+    _dots(predicted, left, ax)
     ax.set_xlabel(_short(f"{picture.name}, predicted", 60), parse_math=False)
     ax.set_ylabel("measured - predicted")
     ax.set_title("Residuals")
 
 
 def network(picture: Picture, ax: Axes) -> None:
-    """The weights that survived, from the inputs to the outputs."""
+    """The remaining weights, from the inputs to the outputs."""
     ax.set_axis_off()
     ax.set_title("Surviving network")
     if picture.best.network is None:
@@ -210,15 +193,13 @@ KINDS: dict[str, Callable[[Picture, Any], None]] = {
 
 
 def _heading(picture: Picture) -> tuple[str, bool]:
-    """The equation as mathematics, if it fits on a line and matplotlib knows its symbols; else as text."""
+    """The equation as a formula, if it fits on a line and matplotlib can typeset it; else as text."""
     from matplotlib.mathtext import MathTextParser
 
     equation = picture.best.equations[picture.output]
     if equation.complexity <= 30:
         formula = f"${latex_name(picture.name)} = {equation.latex(4)}$"
-        with suppress(
-            ValueError
-        ):  # a name may hold anything, and matplotlib's LaTeX is a small part of LaTeX
+        with suppress(ValueError):  # a name may hold anything, and matplotlib knows little of LaTeX
             MathTextParser("path").parse(formula)
             return formula, True
     return _short(f"{picture.name} = {equation}", 300, 110), False
@@ -231,12 +212,9 @@ def _finite(picture: Picture) -> tuple[np.ndarray, np.ndarray]:
     return picture.true[keep], picture.predicted[keep]
 
 
-def _marker_size(count: int) -> float:
-    return float(np.clip(60 / math.sqrt(count), 2.0, 5.0))
-
-
-def _opacity(count: int) -> float:
-    return float(np.clip(12 / math.sqrt(count), 0.25, 0.85))
+def _dots(x: np.ndarray, y: np.ndarray, ax: Axes) -> None:
+    size, opacity = np.clip(60 / math.sqrt(len(x)), 2.0, 5.0), np.clip(12 / math.sqrt(len(x)), 0.25, 0.85)
+    ax.plot(x, y, "o", ms=float(size), color=DATA, alpha=float(opacity), mew=0)
 
 
 def _r2_text(r2: float) -> str:
@@ -252,29 +230,19 @@ def _short(text: str, longest: int, width: int | None = None) -> str:
 
 
 def front_frame(front: Sequence[Candidate], best: Candidate) -> Any:
-    """One row for each candidate, simplest first; `pick` marks the chosen one.
+    """One row per candidate, simplest first; `pick` marks the chosen one.
 
-    Errors are root-mean-square errors divided by the target's spread, NaN where there were no such data.
+    Errors are root-mean-square errors divided by the target's standard deviation, NaN without such data.
     """
     import pandas as pd
 
-    return pd.DataFrame(
-        {
-            "complexity": [c.complexity for c in front],
-            "training_error": [c.training_error for c in front],
-            "validation_error": [c.validation_error for c in front],
-            "extrapolation_error": [c.extrapolation_error for c in front],
-            "description_length": [c.description_length for c in front],
-            "prediction_length": [c.prediction_length for c in front],
-            "exact": [c.exact for c in front],
-            "equation": [str(c) for c in front],
-            "pick": [c is best for c in front],
-        }
-    )
+    fields = ("complexity", *MEASURES, "exact")
+    columns = {name: [getattr(c, name) for c in front] for name in fields}
+    return pd.DataFrame({**columns, "equation": list(map(str, front)), "pick": [c is best for c in front]})
 
 
 def constants_frame(candidate: Candidate, outputs: Sequence[str]) -> Any:
-    """One row for each fitted constant, in the order they are read: value, standard error, 95 % interval."""
+    """One row per fitted constant, in reading order: value, standard error, 95 % interval."""
     import pandas as pd
 
     rows = [

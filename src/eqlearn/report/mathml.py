@@ -1,4 +1,4 @@
-"""Formulas typeset as MathML: selectable, accessible, and drawn by the browser itself."""
+"""Formulas as MathML: selectable, accessible, and typeset by the browser."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.tape import Instruction, lower
 
-# Longer formulas are for machines; the page gives their text only.
+# Longer formulas are given as text only.
 LONGEST = 400
 DIGITS = 4
 _SUM, _PRODUCT, _ATOM = range(3)
 
 
 class _Piece(NamedTuple):
-    """The markup of one step, how tightly it holds together, and whether it begins with a digit."""
+    """The markup of one step, its precedence, and whether it begins with a digit."""
 
     markup: str
     binding: int = _ATOM
@@ -35,10 +35,7 @@ class _Piece(NamedTuple):
 
 
 def mathml(equation: Equation, target: str, digits: int = DIGITS) -> str:
-    """`target` = the formula, as a `<math>` element; a fitted constant says which one it is.
-
-    Constants are rounded to four significant digits: their full value belongs beside the formula.
-    """
+    """`target` = the formula, as a `<math>` element in which every fitted constant has its number."""
     tape = lower(equation.expr, [real_symbol(v) for v in equation.variables], exact=True)
     if equation.complexity > LONGEST:
         right = f"<mtext>a formula of {equation.complexity} nodes</mtext>"
@@ -54,8 +51,8 @@ def mathml(equation: Equation, target: str, digits: int = DIGITS) -> str:
 
 
 def name_markup(name: str) -> str:
-    """A variable's name: Greek letters by their names, figures after a letter as an index; `dx/dt` as the
-    derivative and `x'` as the next value of x."""
+    """The name of a variable: Greek letters as such, trailing digits as an index, `dx/dt` as a derivative and
+    `x'` as the next value of x."""
     if (rate := re.fullmatch(r"d(\w+)/dt", name)) is not None:
         above = f"<mrow><mi>d</mi>{name_markup(rate[1])}</mrow>"
         return f"<mfrac>{above}<mrow><mi>d</mi><mi>t</mi></mrow></mfrac>"
@@ -80,7 +77,7 @@ def _identifier(word: str) -> str:
 
 
 def number_markup(value: float, digits: int = DIGITS) -> str:
-    """A number rounded to significant digits, powers of ten written as such; without its sign."""
+    """The absolute value of a number, rounded to significant digits."""
     mantissa, _, exponent = f"{abs(value):.{digits}g}".partition("e")
     if not exponent:
         return f"<mn>{mantissa}</mn>"
@@ -98,7 +95,7 @@ def _constant(value: float, index: int, digits: int) -> _Piece:
 
 
 def _fenced(markup: str) -> str:
-    # A row of its own, or a sign at its beginning would be spaced like a subtraction.
+    # An inner row, or a leading sign would be spaced like a subtraction.
     return f"<mrow><mo>(</mo><mrow>{markup}</mrow><mo>)</mo></mrow>"
 
 
@@ -145,10 +142,9 @@ def _exact(number: sp.Expr) -> _Piece:
 
 
 def _inline(markup: str) -> str:
-    """A bare fraction in an exponent as 3/2, which is easier to read there than one on top of the other."""
-    return re.sub(
-        r"^((?:<mo>−</mo>)?)<mfrac>(<mn>\d+</mn>)(<mn>\d+</mn>)</mfrac>$", r"\1\2<mo>/</mo>\3", markup
-    )
+    """A bare fraction in an exponent as 3/2, which is easier to read there than a stacked one."""
+    fraction = r"^((?:<mo>−</mo>)?)<mfrac>(<mn>\d+</mn>)(<mn>\d+</mn>)</mfrac>$"
+    return re.sub(fraction, r"\1\2<mo>/</mo>\3", markup)
 
 
 def _base(piece: _Piece) -> str:
@@ -157,8 +153,7 @@ def _base(piece: _Piece) -> str:
 
 
 def _signed(terms: Sequence[str]) -> str:
-    rest = (t if t.startswith("<mo>−") else f"<mo>+</mo>{t}" for t in terms[1:])
-    return terms[0] + "".join(rest)
+    return terms[0] + "".join(t if t.startswith("<mo>−") else f"<mo>+</mo>{t}" for t in terms[1:])
 
 
 def _product(args: Sequence[_Piece]) -> _Piece:

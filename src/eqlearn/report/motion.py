@@ -1,4 +1,4 @@
-"""Some series of a run that looked for dynamics, and drawings of them beside what the equations say."""
+"""Some series of a search for dynamics, and drawings of them beside the simulated ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ SERIES, TIMES = 3, 600
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Observed series, the start `(series, states)` of each as it was fitted, and its hidden parameters
-    `(series, latents)`."""
+    """Observed series, their fitted starts `(series, states)` and hidden parameters `(series, latents)`."""
 
     observed: Trajectories
     starts: np.ndarray
@@ -32,13 +31,12 @@ class Motion:
     form: str
 
     def simulated(self, equations: Sequence[Equation]) -> list[np.ndarray]:
-        """What the equations say of each series from its start on."""
-        motions = []
-        for one, start, latents in zip(self.observed.series, self.starts, self.latents, strict=True):
-            steps, dt = len(one) - 1, self.observed.dt
-            motion = simulate(equations, start[None], steps, dt, self.form, latents=latents[None])
-            motions.append(motion[0])
-        return motions
+        """Each series as the equations simulate it from its start."""
+        dt, starts = self.observed.dt, zip(self.observed.series, self.starts, self.latents, strict=True)
+        return [
+            simulate(equations, start[None], len(one) - 1, dt, self.form, latents=latents[None])[0]
+            for one, start, latents in starts
+        ]
 
     def plain(self) -> dict[str, Any]:
         return {"format": FORMAT, "version": VERSION, "dt": self.observed.dt, "form": self.form}
@@ -56,7 +54,7 @@ class Motion:
         latents: int,
         where: str,
     ) -> Motion:
-        """The motion that `plain` and `tensors` gave, its sizes compared with the run's."""
+        """The motion from the results of `plain` and `tensors`, checked against the sizes of the run."""
         count = len(tensors) - 2
         held = {"starts", "latents", *(f"series.{i}" for i in range(count))}
         if plain.get("format") != FORMAT or plain.get("version") != VERSION or set(tensors) != held:
@@ -79,12 +77,12 @@ class Motion:
 
 WIDTH, HEIGHT = 900.0, 190.0
 LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 12.0, 30.0
-# More points than this only hide each other.
+# More points than this would hide each other.
 POINTS = 240
 
 
 def motion_figures(motion: Motion, equations: Sequence[Equation]) -> str:
-    """Dots are what was observed, lines what the equations make of the start of each series."""
+    """One chart per series and state: dots were observed, lines are simulated."""
     simulated = motion.simulated(equations)
     figures = []
     for i, (seen, said) in enumerate(zip(motion.observed.series, simulated, strict=True)):
@@ -110,7 +108,7 @@ def _chart(times: np.ndarray, seen: np.ndarray, said: np.ndarray, name: str) -> 
     some = np.unique(np.linspace(0, len(seen) - 1, min(POINTS, len(seen))).round().astype(int))
     places = zip(x[some], y(seen)[some], strict=True)
     dots = "".join(f'<circle class="point" cx="{a:.1f}" cy="{b:.1f}" r="3"/>' for a, b in places)
-    # Off the drawing, a line has nothing to say; it ends where the simulation leaves what was observed.
+    # The line ends where the simulation leaves the range of the observations.
     inside = np.isfinite(said) & (said >= low) & (said <= high)
     lines = "".join(f'<path class="curve" d="{path}"/>' for path in _paths(x, y(said), inside))
     marks = "".join(_mark(value, float(y(np.array(value)))) for value in _ticks(low, high))
@@ -123,7 +121,7 @@ def _chart(times: np.ndarray, seen: np.ndarray, said: np.ndarray, name: str) -> 
 
 
 def _paths(x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> list[str]:
-    """One path for each stretch that can be drawn."""
+    """One path for each stretch inside the drawing."""
     paths: list[list[str]] = [[]]
     for a, b, here in zip(x, y, inside, strict=True):
         if here:
@@ -134,7 +132,7 @@ def _paths(x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> list[str]:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round numbers inside the range, four or so."""
+    """About four round numbers inside the range."""
     rough = (high - low) / 4
     power = 10.0 ** np.floor(np.log10(rough))
     step = next(float(power * m) for m in (1, 2, 5, 10) if power * m >= rough)

@@ -1,4 +1,4 @@
-"""The report page: one HTML file with everything about a run, which asks nothing of the network."""
+"""The report page: one HTML file with everything about a run, which loads nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.languages import EXPORTS, function_names, source
 from eqlearn.symbolic.printing import printable
 
-# A browser can't break a typeset formula into lines; longer ones are given as text, which it can.
+# A browser can't wrap a typeset formula, so longer ones are given as text.
 LARGE_FORMULA, LONG_FORMULA = 16, 60
 LONG_TEXT = 600
 
@@ -37,9 +37,9 @@ ENDINGS = {
 
 
 def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion | None = None) -> str:
-    """The whole page as text; with the `motion` of a run that looked for dynamics.
+    """The page as text, with the `motion` of a search for dynamics.
 
-    Every name in it is escaped; its script is the one that ships with the package and no other may run.
+    Every name is escaped, and no script may run but the one that ships with the package.
     """
     style, script = _template("page.css"), _template("page.js")
     rows_outside = int((sample.part == OUTSIDE).sum())
@@ -65,7 +65,7 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
         "settings": _settings(record),
         "data": embedded(payload(record, sample)),
     }  # fmt: skip
-    # One pass: what is filled in is never searched for places to fill.
+    # In one pass, so that what is filled in is never taken for a place to fill.
     return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _template("page.html"))
 
 
@@ -124,10 +124,8 @@ def _row(record: RunRecord, index: int) -> str:
     chosen = index == record.pick
     badge = '<span class="badge">chosen</span>' if chosen else ""
     fields = {"error": "training_error", **unseen_errors(record)}
-    texts = {
-        "nodes": str(candidate.complexity),
-        **{h: percent(getattr(candidate, f)) for h, f in fields.items()},
-    }
+    texts = {h: percent(getattr(candidate, f)) for h, f in fields.items()}
+    texts = {"nodes": str(candidate.complexity), **texts}
     numbers = "".join(f'<td class="number" data-label="{h}">{text}</td>' for h, text in texts.items())
     return (
         f'<tr data-index="{index}"><td><label><input type="radio" name="equation" value="{index}"'
@@ -197,32 +195,23 @@ def _improvements(record: RunRecord) -> str:
 
 
 def _use(record: RunRecord, network: EQL | None) -> str:
-    example = ", ".join(f'"{v}": ...' for v in record.inputs[:3]) + (
-        ", ..." if len(record.inputs) > 3 else ""
-    )
-    load = [
-        "import eqlearn",
-        "",
-        'equation = eqlearn.load("equation.json")  # read as data: nothing in it is run',
-        f"equation({{{example}}})",
-    ]
-    load += [
-        f'# of {printable(t)}: eqlearn.load("equation-{k}.json")' for k, t in enumerate(record.targets[1:], 2)
-    ]
+    more = ", ..." if len(record.inputs) > 3 else ""
+    example = ", ".join(f'"{v}": ...' for v in record.inputs[:3]) + more
+    read = 'equation = eqlearn.load("equation.json")  # read as data: nothing in it is run'
+    load = ["import eqlearn", "", read, f"equation({{{example}}})"]
+    for k, target in enumerate(record.targets[1:], 2):
+        load.append(f'# of {printable(target)}: eqlearn.load("equation-{k}.json")')
     if network is not None:
         load += ["", 'network = eqlearn.load("network.safetensors")  # the weights, as a torch module']
     shell = ["eqlearn predict RUN new.csv", "eqlearn show RUN --as latex", "eqlearn report RUN"]
-    blocks = [
-        _code("Load it back, from the folder of this page", "\n".join(load)),
-        _code("On the command line", "\n".join(shell)),
-    ]
+    blocks = {"Load it back, from the folder of this page": load, "On the command line": shell}
     names, equations = function_names(record.targets, record.inputs), record.best.equations
     short = sum(equation.complexity for equation in equations) <= LONGEST
     languages = {e.title: source(equations, names, e.name) for e in EXPORTS.values()} if short else {}
     rest = "".join(_code(title, text.strip("\n")) for title, text in languages.items())
-    return "".join(blocks) + (
-        f"<details><summary>The formula in other languages</summary>{rest}</details>" if rest else ""
-    )
+    if rest:
+        rest = f"<details><summary>The formula in other languages</summary>{rest}</details>"
+    return "".join(_code(title, "\n".join(lines)) for title, lines in blocks.items()) + rest
 
 
 def _code(title: str, text: str) -> str:
@@ -232,10 +221,10 @@ def _code(title: str, text: str) -> str:
 def _settings(record: RunRecord) -> str:
     environment = {k: v for k, v in record.environment.items() if k != "packages"}
     packages = record.environment.get("packages")
-    versions = packages if isinstance(packages, Mapping) else {}
-    # What each series is like is a table of its own, `parameters.csv`.
+    environment |= packages if isinstance(packages, Mapping) else {}
+    # The parameters of the series have a file of their own, `parameters.csv`.
     data = {f"data {k}": v for k, v in record.data.items() if k != "parameters"}
-    return _table({**record.settings, **data}) + _table({**environment, **versions})
+    return _table({**record.settings, **data}) + _table(environment)
 
 
 def _table(values: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""What the page draws: rows kept with a run, and each equation of the front on them, as plain numbers."""
+"""The data of the page: a sample of rows, and each equation of the front evaluated on them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PARTS = ("training", "held out", "extrapolation")
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Inputs `(rows, in)`, targets `(rows, out)`, the part each row belongs to (an index into `PARTS`), and
-    each input's least, middle and largest training value, `(in, 3)`."""
+    """Inputs `(rows, in)`, targets `(rows, out)`, the part of each row (an index into `PARTS`), and the
+    minimum, median and maximum of each input in training, `(in, 3)`."""
 
     X: np.ndarray
     y: np.ndarray
@@ -39,8 +39,8 @@ class Sample:
         held_out: np.ndarray,
         outside: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> Sample:
-        """At most `ROWS` rows of the data, and half as many from outside the training range; `held_out` says
-        which rows the search did not see."""
+        """At most `ROWS` rows of the data, of which `held_out` marks those that the search did not see, and
+        half as many from outside the training range."""
         rows = some_rows(len(X), ROWS)
         blocks = [(X[rows], y[rows], np.where(held_out[rows], HELD_OUT, TRAINING))]
         if outside is not None:
@@ -52,7 +52,7 @@ class Sample:
         return Sample(inputs, targets, parts.astype(np.uint8), ranges)
 
     def check(self, inputs: int, targets: int) -> None:
-        """Refuses arrays that do not fit a run with these numbers of inputs and targets."""
+        """Refuses arrays that do not fit a run of this size."""
         rows = len(self.X)
         shapes = (self.X.shape, self.y.shape, self.part.shape, self.ranges.shape)
         if shapes != ((rows, inputs), (rows, targets), (rows,), (inputs, 3)) or rows > 2 * ROWS:
@@ -63,12 +63,12 @@ class Sample:
 
 GRID = 161
 MOST_INPUTS = 8
-# Formulas longer than this are left out of what can be copied: nobody pastes them.
+# Longer formulas are not offered for copying: they are of no use as text.
 LONGEST = 2000
 
 
 def payload(record: RunRecord, sample: Sample) -> dict[str, Any]:
-    """Everything the page's script needs, in the order it reads it."""
+    """Everything that the script of the page needs, in the order in which it is read."""
     used = {name for c in record.front for e in c.equations for name in map(str, e.expr.free_symbols)}
     drawn = [i for i, name in enumerate(record.inputs) if name in used][:MOST_INPUTS]
     grids = {i: _grid(sample.ranges[i], sample.X[:, i]) for i in drawn}
@@ -89,15 +89,13 @@ def payload(record: RunRecord, sample: Sample) -> dict[str, Any]:
 
 
 def embedded(data: Any) -> str:
-    """JSON that no text inside can break out of, wherever in a page it stands."""
+    """JSON that is safe anywhere in a page, whatever text it holds."""
     text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+    return text.translate({ord(character): f"\\u{ord(character):04x}" for character in "<>&"})
 
 
 def _exports(equation: Equation, name: str) -> dict[str, str]:
-    """The formula in the languages that can be copied from the page."""
+    """The formula in every language that the page offers for copying."""
     if equation.complexity > LONGEST:
         return {}
     return {export.title: source([equation], [name], export.name) for export in EXPORTS.values()}
@@ -126,8 +124,8 @@ def _equation(
 
 
 def _grid(measured: np.ndarray, shown: np.ndarray) -> np.ndarray:
-    """Points from half a range below to half a range above what was measured, and as far as rows are shown;
-    what was never negative stays so."""
+    """Points that cover the rows shown, and the measured range extended by half of it on each side; without
+    negative values if there were none."""
     low, middle, high = measured
     reach = (high - low) / 2 or abs(middle) / 2 or 1.0
     start, end = min(low - reach, shown.min(initial=low)), max(high + reach, shown.max(initial=high))
@@ -135,7 +133,7 @@ def _grid(measured: np.ndarray, shown: np.ndarray) -> np.ndarray:
 
 
 def _along(place: int, grid: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    """Rows in which one input moves and the others stay at the middle of what was measured."""
+    """Rows in which one input varies and the others stay at their medians."""
     rows = np.tile(ranges[:, 1], (len(grid), 1))
     rows[:, place] = grid
     return rows

@@ -1,4 +1,4 @@
-"""A live display of a search: rounds, restarts, the clock, the best equation and its error."""
+"""A live display of a search: rounds, restarts, time, the best equation and its error."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ from eqlearn.symbolic.printing import printable
 
 
 class _Status:
-    """The latest report, drawn anew at each refresh so that the clock goes on within a round."""
+    """The latest report, redrawn at each refresh so that the clock runs within a round."""
 
     def __init__(self, seconds: float | None, target: str) -> None:
-        self.began = time.monotonic()
-        self.seconds = seconds
-        self.target = target
+        self.began, self.seconds, self.target = time.monotonic(), seconds, target
         self.latest: Progress | None = None
         self.spinner = Spinner("dots")
 
@@ -38,12 +36,12 @@ class _Status:
 
 
 def counts_text(progress: Progress) -> str:
-    """How far the search is, in words."""
+    """The number of rounds and restarts."""
     return f"{counted(progress.round, 'round')} · {counted(progress.restarts, 'restart')}"
 
 
 def best_text(progress: Progress, target: str = "y") -> Text:
-    """The best equation and its error: nothing in a column's name is markup, or moves the cursor."""
+    """The best equation and its error; column names can't hold markup or control characters."""
     best = progress.best
     accuracy = "exact" if best.exact else f"error {best.training_error:.2g} of the spread"
     formula = printable(f"{target} = {best}")
@@ -54,10 +52,10 @@ def best_text(progress: Progress, target: str = "y") -> Text:
 def show_progress(
     seconds: float | None = None, target: str = "y", console: Console | None = None
 ) -> Iterator[Callable[[Progress], None]]:
-    """Gives the function to call after each round.
+    """Yields the function to call after each round.
 
-    A terminal, or a notebook with ipywidgets, gets a display that is kept up to date; everything else gets a
-    line whenever the best equation changes.
+    A terminal, or a notebook with ipywidgets, shows a live display; anything else, a line whenever the best
+    equation changes.
     """
     console = Console() if console is None else console
     has_widgets = importlib.util.find_spec("ipywidgets") is not None

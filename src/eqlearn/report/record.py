@@ -1,4 +1,4 @@
-"""A finished search as plain data: everything that `run.json` says, read back without running anything."""
+"""A finished search as plain data, the content of `run.json`; reading it runs nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.printing import write
 
 FORMAT, VERSION = "eqlearn-run", 1
-# Names are as long as a person makes them, fronts as long as a search makes them; more is not ours.
+# No search of ours makes longer fronts or histories.
 MOST_CANDIDATES, MOST_ROUNDS = 1000, 1_000_000
 # The numbers by which candidates are chosen.
 MEASURES = (
@@ -29,7 +29,7 @@ MEASURES = (
 
 @dataclass(frozen=True)
 class SearchRound:
-    """Where the search stood after a round; `equation` is there when a new one became the best."""
+    """The state of the search after a round; `equation` is the best one if it is new, otherwise empty."""
 
     round: int
     restarts: int
@@ -40,22 +40,20 @@ class SearchRound:
 
 
 def next_round(steps: Sequence[SearchRound], progress: Progress) -> SearchRound:
-    """The round that follows, from a progress report."""
+    """The next round, from a progress report."""
     text, best = str(progress.best), progress.best
-    last = next((s.equation for s in reversed(steps) if s.equation), "")
-    return SearchRound(
-        progress.round, progress.restarts, progress.seconds, best.training_error, best.complexity,
-        text if text != last else "",
-    )  # fmt: skip
+    new = text != next((s.equation for s in reversed(steps) if s.equation), "")
+    counts = (progress.round, progress.restarts, progress.seconds)
+    return SearchRound(*counts, best.training_error, best.complexity, text if new else "")
 
 
 @dataclass(frozen=True)
 class RunRecord:
     """What was searched, how, and what was found.
 
-    `front` is the Pareto front, simplest first, and `pick` the place of the chosen candidate in it. `noise`
-    is, for each target, the standard deviation of what the chosen equation leaves over, in the user's
-    units. `network_inputs` names the inputs of the chosen candidate's network.
+    `front` is the Pareto front, simplest first, and `pick` the index of the chosen candidate. `noise` is the
+    standard deviation of the residuals of each target, in the user's units. `network_inputs` are the names of
+    the inputs of the chosen network.
     """
 
     inputs: tuple[str, ...]
@@ -80,7 +78,7 @@ class RunRecord:
         return self.front[self.pick]
 
     def candidate(self, index: int | None = None) -> Candidate:
-        """The candidate at a place of the front; the chosen one unless told."""
+        """The candidate at an index of the front; by default the chosen one."""
         if index is None:
             return self.best
         if not 0 <= index < len(self.front):
@@ -96,7 +94,7 @@ class RunRecord:
         data: Mapping[str, Any],
         settings: Mapping[str, Any],
     ) -> RunRecord:
-        """The record of a search that has just ended; `data` and `settings` say in what and how it looked."""
+        """The record of a search that has just ended; `data` and `settings` describe its input."""
         return RunRecord(
             inputs=found.variables, targets=targets, front=found.front,
             pick=next(i for i, c in enumerate(found.front) if c is found.best), noise=noise,
@@ -107,17 +105,14 @@ class RunRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, all digits kept."""
-        plain = {
-            name: getattr(self, name)
-            for name in ("pick", "restarts", "rounds", "ended", "exact_restarts", "seconds")
-        }
+        scalars = ("pick", "restarts", "rounds", "ended", "exact_restarts", "seconds")
         return {
             "format": FORMAT,
             "version": VERSION,
             "inputs": list(self.inputs),
             "targets": list(self.targets),
             "front": [_plain_candidate(c) for c in self.front],
-            **plain,
+            **{name: getattr(self, name) for name in scalars},
             "noise": [_plain_number(n) for n in self.noise],
             "failures": dict(self.failures),
             "history": [
@@ -128,11 +123,11 @@ class RunRecord:
             "data": dict(self.data),
             "settings": dict(self.settings),
             "environment": dict(self.environment),
-        }  # fmt: skip
+        }
 
     @staticmethod
     def from_json(data: Mapping[str, Any], where: str) -> RunRecord:
-        """The record that `to_json` gave; `where` names it in messages."""
+        """The record from the result of `to_json`; `where` names it in messages."""
         if data.get("status") == "running":
             raise InvalidFile(f"{where} is of a run that has not ended; continue it with `--resume`")
         if data.get("format") != FORMAT or data.get("version") != VERSION:
@@ -140,13 +135,12 @@ class RunRecord:
         try:
             return _record(data)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            if isinstance(error, EqlearnError):
-                raise InvalidFile(f"{where} is damaged: {error}") from error
-            raise InvalidFile(f"{where} is damaged: {type(error).__name__}: {error}") from error
+            kind = "" if isinstance(error, EqlearnError) else f"{type(error).__name__}: "
+            raise InvalidFile(f"{where} is damaged: {kind}{error}") from error
 
 
 def _plain_number(value: float) -> float | str | None:
-    """JSON has neither NaN, which says that nothing was measured, nor infinity."""
+    """NaN (nothing was measured) as None and infinity as text, for JSON."""
     return value if math.isfinite(value) else None if math.isnan(value) else str(value)
 
 
@@ -206,27 +200,27 @@ def _names(values: Any, distinct: bool = True) -> tuple[str, ...]:
 
 
 def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int) -> Candidate:
+    data = {"prediction_length": None, "method": "", **data}  # both were missing in earlier versions
     equations = tuple(Equation.parse(str(o["expression"]), variables) for o in data["outputs"])
-    constants = tuple(
-        tuple(Constant(_number(v), _number(s)) for v, s in o["constants"]) for o in data["outputs"]
-    )
+    pairs = [o["constants"] for o in data["outputs"]]
+    measures: dict[str, Any] = {name: _number(data[name]) for name in MEASURES}
     if len(equations) != outputs:
         raise ValueError(f"a candidate has {len(equations)} equations for {outputs} targets")
     return Candidate(
-        equations=equations, constants=constants, training_error=_number(data["training_error"]),
-        description_length=_number(data["description_length"]), exact=bool(data["exact"]),
-        validation_error=_number(data["validation_error"]),
-        extrapolation_error=_number(data["extrapolation_error"]),
-        held_out_rows=int(data["held_out_rows"]), method=str(data.get("method", "")),
-        prediction_length=_number(data.get("prediction_length")),
-    )  # fmt: skip
+        equations=equations,
+        constants=tuple(tuple(Constant(_number(v), _number(s)) for v, s in each) for each in pairs),
+        exact=bool(data["exact"]),
+        held_out_rows=int(data["held_out_rows"]),
+        method=str(data["method"]),
+        **measures,
+    )
 
 
 PACKAGES = ("torch", "numpy", "scipy", "sympy", "scikit-learn", "joblib", "safetensors")
 
 
 def environment() -> dict[str, Any]:
-    """Versions, machine and time, as plain data: the same digits need the same versions."""
+    """Versions, machine and time as plain data: the same digits need the same versions."""
     import torch
 
     import eqlearn

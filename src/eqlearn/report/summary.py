@@ -1,4 +1,4 @@
-"""A run in words: what it came to, its constants with their intervals, the front."""
+"""A run in words: its verdict, its constants with their intervals, the front."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDTH, HEIGHT = 130, 16
 
 
 def constants_table(record: RunRecord) -> str:
-    """One row for each fitted constant, in the order they are read in the formula."""
+    """One row per fitted constant, in reading order."""
     several = len(record.targets) > 1
     rows = [
         _row(constant, output, place, record.targets[output] if several else "")
@@ -24,7 +24,7 @@ def constants_table(record: RunRecord) -> str:
     ]
     if not rows:
         return '<p class="lead">The equation has no fitted constant: every number in it is exact.</p>'
-    heads = ["value", "standard error", "95 % interval"]
+    heads = ("value", "standard error", "95 % interval")
     cells = "".join(f'<th scope="col" class="number">{h}</th>' for h in heads)
     first = '<th scope="col">target</th>' if several else ""
     return (
@@ -35,7 +35,7 @@ def constants_table(record: RunRecord) -> str:
 
 
 def value_text(value: float, error: float) -> str:
-    """A value with the decimals that its standard error lets mean something: to the error's second digit."""
+    """A value with as many decimals as its standard error justifies: to the second digit of the error."""
     if not 0 < error < math.inf:
         return f"{value:.10g}"
     decimals = 1 - math.floor(math.log10(error))
@@ -49,12 +49,8 @@ def _row(constant: Constant, output: int, place: int, target: str) -> str:
     low, high = constant.interval()
     known = math.isfinite(constant.standard_error)
     value, start, end = (value_text(v, constant.standard_error) for v in (constant.value, low, high))
-    numbers = (
-        [value, f"{constant.standard_error:.2g}", f"{start} … {end}"]
-        if known
-        else [value, "undetermined", "–"]
-    )
-    cells = "".join(f'<td class="number">{escape(n)}</td>' for n in numbers)
+    error = (f"{constant.standard_error:.2g}", f"{start} … {end}") if known else ("undetermined", "–")
+    cells = "".join(f'<td class="number">{escape(n)}</td>' for n in (value, *error))
     first = f"<td><math>{name_markup(target)}</math></td>" if target else ""
     name = f"<td><math><msub><mi>c</mi><mn>{place + 1}</mn></msub></math></td>"
     drawing = _whisker(constant) if known else ""
@@ -62,7 +58,7 @@ def _row(constant: Constant, output: int, place: int, target: str) -> str:
 
 
 def _whisker(constant: Constant) -> str:
-    """The interval on a scale from zero to 1.25 times the value: whether a constant may be zero is seen."""
+    """The interval on a scale from zero to 1.25 times the value, which shows if the constant may be zero."""
     low, high = constant.interval()
     ends = sorted((0.0, 1.25 * constant.value)) if constant.value else (-1.0, 1.0)
     scale = (WIDTH - 8) / ((ends[1] - ends[0]) or 1.0)
@@ -80,7 +76,7 @@ def _whisker(constant: Constant) -> str:
     )
 
 
-# Leaving less than this fraction of the spread, an equation is worth calling close.
+# An equation that leaves less than this fraction of the spread is called close.
 CLOSE = 0.01
 
 
@@ -88,13 +84,13 @@ def grade(record: RunRecord) -> str:
     """ "exact", "close" or "none"."""
     if record.best.exact:
         return "exact"
-    # Motion is simulated, so that errors add up.
+    # Errors add up where motion is simulated.
     bound = 2 * CLOSE if "form" in record.data else CLOSE
     return "close" if record.best.training_error < bound else "none"
 
 
 def verdict(record: RunRecord) -> str:
-    """Whether an exact law was found and, if not, how much is left over."""
+    """Whether an exact law was found and, if not, how much remains unexplained."""
     best, names = record.best, listed(record.targets)
     if "form" in record.data:
         return _verdict_on_motion(record)
@@ -119,7 +115,7 @@ def verdict(record: RunRecord) -> str:
 
 
 def _verdict_on_motion(record: RunRecord) -> str:
-    """The same of equations of motion, which are judged by simulation."""
+    """The verdict on equations of motion, which are judged by simulation."""
     best = record.best
     states = listed(record.inputs[: len(record.targets)])
     over = f"simulated over {record.data.get('horizon')} steps at a time"
@@ -134,7 +130,7 @@ def _verdict_on_motion(record: RunRecord) -> str:
 
 
 def checks(record: RunRecord) -> str:
-    """What rows that the search did not see say about it; nothing if there were none."""
+    """The errors on rows that the search did not see, in words; "" without such rows."""
     best, sentences = record.best, []
     if not math.isnan(best.validation_error):
         error = percent(best.validation_error)
@@ -145,14 +141,13 @@ def checks(record: RunRecord) -> str:
 
 
 def unseen_errors(record: RunRecord) -> dict[str, str]:
-    """The errors on rows that the search did not see, where the front has them: a heading, and the
-    candidate's field."""
+    """The errors on rows that the search did not see, if any: a heading, and the field of a candidate."""
     fields = {"held out": "validation_error", "beyond": "extrapolation_error"}
     return {h: f for h, f in fields.items() if not all(math.isnan(getattr(c, f)) for c in record.front)}
 
 
 def percent(fraction: float) -> str:
-    """A fraction of the spread in per cent, with as many digits as matter."""
+    """A fraction in per cent, to two or three significant digits."""
     if math.isnan(fraction):
         return "-"
     if math.isinf(fraction):
@@ -171,19 +166,16 @@ def short(value: float) -> str:
 
 
 def equations_text(record: RunRecord, index: int | None = None) -> str:
-    """One line for each target: the equation chosen, or that at place `index` of the front."""
+    """One line per target: the chosen equation, or that at `index` of the front."""
     lines = zip(record.targets, record.candidate(index).equations, strict=True)
     return "\n".join(printable(f"{target} = {equation}") for target, equation in lines)
 
 
 def summary(record: RunRecord, width: int = 100) -> str:
-    """Everything that fits on a screen; formulas longer than a line are cut in the list, never above it."""
+    """The equations in full, verdict, constants, and the front with long formulas cut to the width."""
     parts = [equations_text(record), "\n".join(filter(None, [printable(verdict(record)), checks(record)]))]
-    constants = _constants(record)
-    if constants:
-        parts.append("\n".join(constants))
-    parts.append("\n".join(_front(record, width)))
-    return "\n\n".join(parts)
+    parts += ["\n".join(_constants(record)), "\n".join(_front(record, width))]
+    return "\n\n".join(filter(None, parts))
 
 
 def _constants(record: RunRecord) -> list[str]:
@@ -202,15 +194,13 @@ def _constants(record: RunRecord) -> list[str]:
 
 
 def _front(record: RunRecord, width: int) -> list[str]:
-    heads = ["", "#", "nodes", "error"]
     unseen = unseen_errors(record)
-    rows = [[*heads, *unseen, "equation"]]
+    rows = [["", "#", "nodes", "error", *unseen, "equation"]]
     for i, c in enumerate(record.front):
         errors = [percent(getattr(c, f)) for f in ("training_error", *unseen.values())]
         formula = "; ".join(equations_text(record, i).splitlines())
         rows.append(["*" if i == record.pick else "", str(i), str(c.complexity), *errors, formula])
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]) - 1)]
-    lines = [
-        "  ".join([*(f"{cell:>{w}}" for cell, w in zip(row, widths, strict=False)), row[-1]]) for row in rows
-    ]
+    cells = [[f"{cell:>{w}}" for cell, w in zip(row, widths, strict=False)] for row in rows]
+    lines = ["  ".join([*start, row[-1]]) for start, row in zip(cells, rows, strict=True)]
     return [line if len(line) <= width else line[: width - 3] + "..." for line in lines]

@@ -1,4 +1,4 @@
-"""What is done with a whole file, block by block: the last fit of constants, and predictions."""
+"""Passes over a whole file, block by block: the last fit of the constants, and predictions."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Blocks: TypeAlias = Callable[[], Iterator[np.ndarray]]
 
 
 def refined(candidate: Candidate, data: Measurements) -> Candidate:
-    """The candidate with constants, and standard errors, from all rows; the same if there are no more rows
-    than the search had, or if they can't be read again.
+    """The candidate with constants and standard errors from all rows of the file; unchanged if the search had
+    them all, or if they can't be read again.
 
-    The search's constants are already those of a large sample, so one Gauss-Newton step is enough; a step
-    that makes the error larger is not taken. Its errors stay those of the search's rows.
+    The constants already suit a large sample, so one Gauss-Newton step is enough; a step that increases the
+    error is not taken. The error of the candidate remains that of the rows of the search.
     """
     if data.reread is None or data.rows_read - data.rows_dropped <= len(data.X):
         return candidate
@@ -61,8 +61,7 @@ def _step(
             yield value - rows[:, inputs + output], slopes
 
     start = torch.tensor(formula.constants)[None]
-    # One step with next to no damping is Gauss and Newton's.
-    rule = Rule(1, damping=1e-15)
+    rule = Rule(1, damping=1e-15)  # hardly any damping: a Gauss-Newton step
     point, system = levenberg_marquardt(lambda at: SquareRoot.summed(pieces(at[0].numpy())), start, rule)
     slopes = system.slopes[0][0]
     if system.rows <= count or torch.equal(point, start) or not (slopes != 0).any(axis=0).all():
@@ -76,15 +75,15 @@ def _step(
 
 
 def _square(equations: list[Equation] | tuple[Equation, ...], data: Measurements) -> float:
-    with np.errstate(all="ignore"):  # what overflows is infinitely wrong
+    with np.errstate(all="ignore"):  # an overflow counts as an infinite error
         return float(sum(((e(data.X) - data.y[:, k]) ** 2).sum() for k, e in enumerate(equations)))
 
 
 def write_predictions(
     record: RunRecord, data: str | Path, out: Path | None = None, *, index: int | None = None
 ) -> tuple[int, int]:
-    """Writes a column for each target to `out`, or to standard output; gives how many rows there were, and
-    in how many of them the equation is not defined. The file is there whole or not at all."""
+    """Writes a column per target to `out` (whole or not at all), or to standard output; returns the number of
+    rows, and of those in which the equation is not defined."""
     equations = record.candidate(index).equations
     rows = undefined = 0
     with _opened(out) as file:
@@ -112,4 +111,4 @@ def _opened(out: Path | None) -> Iterator[TextIO]:
     with atomic_file(out) as file:
         text = TextIOWrapper(file, encoding="utf-8", newline="")
         yield text
-        text.detach()  # writes what is left, and leaves the file open
+        text.detach()  # flushes, and leaves the file open

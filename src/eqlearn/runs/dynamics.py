@@ -1,4 +1,4 @@
-"""A search for dynamics into a run folder: begun or continued, kept round by round, written at its end."""
+"""A search for dynamics in a run folder: started or resumed, saved after every round."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def search_dynamics(
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> RunRecord:
-    """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
+    """Searches, and saves the run in its folder; `resume` continues the run in it, if any.
 
-    `form` and `latents` are as for `discover_dynamics` and `discover_hidden`. Ctrl-C ends the search, and
-    what was found is written down all the same.
+    `form` and `latents` are as for `discover_dynamics` and `discover_hidden`. Ctrl-C ends the search and
+    saves what was found.
     """
-    told = {"form": form, "latents": latents, **asdict(plan)}
+    chosen = {"form": form, "latents": latents, **asdict(plan)}
     with folder.locked(), nothing_left_behind(folder):
-        begin(folder, data, f"{len(data.trajectories.series)} series", told, resume)
+        begin(folder, data, f"{len(data.trajectories.series)} series", chosen, resume)
         history = History(folder, progress)
-        hidden: dict[str, Any] = {} if not latents else {"latents": latents}
-        find = discover_hidden if latents else discover_dynamics
-        found = find(
-            data.trajectories, form, progress=history,
-            journal=lambda name: FileJournal(folder.path / ROUNDS / name), **plan.options(), **hidden,
-        )  # fmt: skip
+        options: dict[str, Any] = {**plan.options(), "progress": history}
+        options["journal"] = lambda name: FileJournal(folder.path / ROUNDS / name)
+        if latents:
+            found = discover_hidden(data.trajectories, form, latents=latents, **options)
+        else:
+            found = discover_dynamics(data.trajectories, form, **options)
         described = _described(found, data, latents)
-        record = RunRecord.of(found.found, found.targets, found.noise, history.steps, described, told)
+        record = RunRecord.of(found.found, found.targets, found.noise, history.steps, described, chosen)
         sample = Sample.of(*found.rows, np.zeros(len(found.rows[0]), dtype=bool))
         motion = _motion(found, data.trajectories)
         folder.write_results(record, sample, motion)
@@ -79,23 +79,21 @@ def _described(found: FoundMotion, data: SeriesTable, latents: int) -> dict[str,
 
 
 def _parameters(found: FoundMotion, data: SeriesTable) -> list[dict[str, str | float | None]]:
-    """The hidden parameters of each series and their standard errors, as rows by name; a series at rest does
-    not tell them."""
+    """The hidden parameters of each series and their standard errors, by name; None where the motion does not
+    determine them."""
     names = found.found.variables[len(data.trajectories.names) :]
     rows: list[dict[str, str | float | None]] = []
     for key, values, errors in zip(data.ids, found.latents, found.latent_errors, strict=True):
         rows.append({"id": key})
         for name, value, error in zip(names, values, errors, strict=True):
             known = bool(np.isfinite(error))
-            rows[-1] |= {
-                name: float(value) if known else None,
-                f"{name}_error": float(error) if known else None,
-            }
+            rows[-1][name] = float(value) if known else None
+            rows[-1][f"{name}_error"] = float(error) if known else None
     return rows
 
 
 def parameters_csv(record: RunRecord) -> str:
-    """The hidden parameters of each series as a table, all digits kept."""
+    """The hidden parameters of each series as a table, to all digits."""
     rows = record.data["parameters"]
     text = io.StringIO()
     table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
@@ -105,7 +103,7 @@ def parameters_csv(record: RunRecord) -> str:
 
 
 def parameters_text(record: RunRecord, most: int = 10) -> str:
-    """The same for a terminal, its first rows."""
+    """The hidden parameters of the first series, for a terminal."""
     rows = record.data["parameters"]
     names = record.inputs[len(record.targets) :]
     lines = [f"{', '.join(names)} in each series:"]
@@ -124,7 +122,7 @@ def _with_error(name: str, value: float | None, error: float | None) -> str:
 
 
 def _motion(found: FoundMotion, trajectories: Trajectories) -> Motion:
-    """The first series, cut to what a page can show, each with the start that suits its first times best."""
+    """The first series, cut to what a page can show, each with a start fitted to its first times."""
     hidden = found.latents if len(found.latents) else np.empty((len(trajectories.series), 0))
     shown = trajectories.part(range(len(trajectories.series))[:SERIES], TIMES)
     starts = []
@@ -138,7 +136,7 @@ def _motion(found: FoundMotion, trajectories: Trajectories) -> Motion:
 
 
 def _at(equation: Equation, states: Sequence[str], latents: np.ndarray) -> Equation:
-    """The equation of one series, its hidden parameters filled in."""
+    """The equation of one series, with its hidden parameters filled in."""
     names = equation.variables[len(states) :]
     values = {real_symbol(n): fitted(float(v)) for n, v in zip(names, latents, strict=True)}
     return Equation(equation.expr.xreplace(values), states)

@@ -1,11 +1,12 @@
-"""The run folder: its files, its lock, and reading it without running anything from it."""
+"""The run folder: its files and its lock; reading it runs nothing."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +28,20 @@ MOTION = "motion.safetensors"
 
 
 class RunFolder:
-    """A folder that holds one run; nothing is written before it is `locked`."""
+    """A folder that holds one run; it must be `locked` before anything is written."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     @staticmethod
     def numbered(parent: Path, name: str) -> RunFolder:
-        """A new folder of that name, or with the first number behind it that is free."""
-        number = 1
-        while True:
+        """A new folder of that name, with the first free number appended if the name is taken."""
+        for number in count(1):
             path = parent / (name if number == 1 else f"{name}-{number}")
-            try:
+            with suppress(FileExistsError):
                 path.mkdir(parents=True)
-            except FileExistsError:
-                number += 1
-            else:
-                return RunFolder(path)
+                break
+        return RunFolder(path)
 
     def __str__(self) -> str:
         return repr(str(self.path))
@@ -54,10 +52,8 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Makes the folder if need be, and keeps every other process out of it while the block runs.
-
-        The operating system holds the lock, so that of a process that died is free again.
-        """
+        """Makes the folder if necessary, and keeps other processes out of it while the block runs; the
+        operating system frees the lock of a process that died."""
         there = [p.name for p in self.path.iterdir()] if self.path.is_dir() else []
         strangers = [name for name in there if name != ROUNDS and not name.startswith(".")]
         if self.path.exists() and not self.path.is_dir():
@@ -68,8 +64,7 @@ class RunFolder:
             )
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self._checked(LOCK), timeout=0)
-            with lock:
+            with FileLock(self._checked(LOCK), timeout=0):
                 for remnant in [*self.path.glob(".*.tmp"), *self.path.glob(f"{ROUNDS}/**/.*.tmp")]:
                     remnant.unlink()  # of a process that was killed while it wrote
                 yield
@@ -79,7 +74,7 @@ class RunFolder:
             ) from error
 
     def clear(self) -> None:
-        """Takes a run that never began out of the folder, and the folder away if it is empty then."""
+        """Removes a run that never began, and the folder if nothing else is in it."""
         for name in (RUN, LOG, LOCK):
             (self.path / name).unlink(missing_ok=True)
         if not any(self.path.iterdir()):
@@ -90,8 +85,6 @@ class RunFolder:
         if path.is_symlink():
             raise InvalidFile(f"{name} in {self} is a link to somewhere else, and is not written through")
         return path
-
-    # --- writing -----------------------------------------------------------------------------------------
 
     def write_json(self, name: str, plain: Mapping[str, Any]) -> None:
         write_json(self._checked(name), plain)
@@ -105,13 +98,9 @@ class RunFolder:
             file.write(f"{now()} {printable(line)}\n")
 
     def write_results(self, record: RunRecord, sample: Sample, motion: Motion | None = None) -> None:
-        """Everything but the page; `run.json`, which says that the run ended, after what belongs to it."""
-        tensors = {"X": sample.X, "y": sample.y, "part": sample.part, "ranges": sample.ranges}
-        write_tensors(
-            self._checked(SAMPLE),
-            {"format": "eqlearn-sample"},
-            {k: torch.as_tensor(v) for k, v in tensors.items()},
-        )
+        """Writes everything but the page; `run.json`, which says that the run has ended, comes last."""
+        tensors = {name: torch.as_tensor(getattr(sample, name)) for name in ("X", "y", "part", "ranges")}
+        write_tensors(self._checked(SAMPLE), {"format": "eqlearn-sample"}, tensors)
         if motion is not None:
             write_tensors(self._checked(MOTION), motion.plain(), motion.tensors())
         if record.best.network is not None:
@@ -123,10 +112,8 @@ class RunFolder:
         self.write_text(EQUATIONS, _front_csv(record))
         self.write_json(RUN, {**record.to_json(), "status": "finished"})
 
-    # --- reading -----------------------------------------------------------------------------------------
-
     def read_status(self) -> dict[str, Any]:
-        """What `run.json` says, of a run that ended or not."""
+        """The content of `run.json`, of a finished or unfinished run."""
         if self.path.is_file():
             raise InvalidArgument(f"{self} is a file; name the folder of a run")
         if not self.path.is_dir():
@@ -142,7 +129,9 @@ class RunFolder:
         return RunRecord.from_json(self.read_status(), str(self.path / RUN))
 
     def read_sample(self, record: RunRecord) -> Sample:
-        path = self._there(SAMPLE)
+        path = self.path / SAMPLE
+        if not path.exists():
+            raise InvalidFile(f"{self} is not whole: {SAMPLE} is missing")
         _, tensors = read_checksummed(path)
         if set(tensors) != {"X", "y", "part", "ranges"} or tensors["part"].dtype != torch.uint8:
             raise InvalidFile(f"{path} is not a sample of data")
@@ -151,16 +140,16 @@ class RunFolder:
         return sample
 
     def read_motion(self, record: RunRecord) -> Motion | None:
-        """The series of a run that looked for dynamics; none of any other."""
+        """The series of a search for dynamics; None for any other."""
         path = self.path / MOTION
         if "form" not in record.data or not path.exists():
             return None
         plain, tensors = read_checksummed(path)
-        count = len(record.targets)
-        return Motion.read(plain, tensors, record.inputs[:count], len(record.inputs) - count, str(path))
+        states = len(record.targets)
+        return Motion.read(plain, tensors, record.inputs[:states], len(record.inputs) - states, str(path))
 
     def read_network(self, record: RunRecord) -> EQL | None:
-        """The chosen equation's network; none if the equation is a constant."""
+        """The network of the chosen equation; None for a constant."""
         if not (self.path / NETWORK).exists():
             return None
         network = load(self.path / NETWORK)
@@ -169,15 +158,9 @@ class RunFolder:
             raise InvalidFile(f"{self.path / NETWORK} is not the network of this run")
         return network
 
-    def _there(self, name: str) -> Path:
-        path = self.path / name
-        if not path.exists():
-            raise InvalidFile(f"{self} is not whole: {name} is missing")
-        return path
-
 
 def _front_csv(record: RunRecord) -> str:
-    """The front, one row per candidate, with all digits of the equations."""
+    """The front, one row per candidate, to all digits."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     names = ["equation"] if len(record.targets) == 1 else [f"equation of {t}" for t in record.targets]

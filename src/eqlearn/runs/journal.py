@@ -1,4 +1,4 @@
-"""Finished rounds on disk: a search that was killed goes on from them and ends with the same candidates."""
+"""Finished rounds on disk, from which a killed search resumes and ends with the same candidates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMAT, VERSION = "eqlearn-round", 2
 
 
 class FileJournal:
-    """One file per round, written whole or not at all, with every bit of the weights and errors."""
+    """One file per round, written whole or not at all, with weights and errors to the bit."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -29,7 +29,7 @@ class FileJournal:
         return self.folder / f"{number:05d}.safetensors"
 
     def recall(self, number: int) -> StepResult | None:
-        """The round's result, if it finished before."""
+        """The result of a round, if it has finished."""
         path = self.path(number)
         if not path.exists():
             return None
@@ -45,7 +45,7 @@ class FileJournal:
         return result
 
     def record(self, result: StepResult) -> None:
-        """Keeps a finished round."""
+        """Saves a finished round."""
         self.folder.mkdir(parents=True, exist_ok=True)
         tensors: dict[str, Tensor] = {}
         for i, fit in enumerate(result.fits):
@@ -56,11 +56,7 @@ class FileJournal:
         plain = {
             "format": FORMAT,
             "version": VERSION,
-            "number": result.number,
-            "method": result.method,
-            "started": result.started,
-            "exact": result.exact,
-            "failures": result.failures,
+            **{name: getattr(result, name) for name in ("number", "method", "started", "exact", "failures")},
             "structures": [_plain_structure(fit.population.structures[0]) for fit in result.fits],
         }
         write_tensors(self.path(result.number), plain, tensors)
@@ -93,16 +89,15 @@ def _result(plain: dict[str, Any], tensors: dict[str, Tensor]) -> StepResult:
 
 
 def _structure(plain: dict[str, Any], masks: list[Tensor]) -> Structure:
-    """The structure, its sizes compared with tensors that are really there before it is built."""
+    """The structure, whose sizes are compared with actual tensors before it is built."""
     for text, mask in zip(plain["layers"], masks, strict=False):
         arguments = sum(primitive.arity * count for primitive, count in parse_counts(text))
         constants = sum(count for primitive, count in parse_counts(text) if primitive.arity == 0)
         if arguments != mask.shape[0] or constants > 10_000:
             raise InvalidFile(f"a layer of {arguments} arguments has a mask of {mask.shape[0]}")
-    structure = Structure(
-        int(plain["in_features"]), tuple(parse_set(text) for text in plain["layers"]),
-        int(plain["out_features"]), skip=bool(plain["skip"]), bias=bool(plain["bias"]),
-    )  # fmt: skip
+    layers, inputs, outputs = map(parse_set, plain["layers"]), plain["in_features"], plain["out_features"]
+    options = {name: bool(plain[name]) for name in ("skip", "bias")}
+    structure = Structure(int(inputs), tuple(layers), int(outputs), **options)
     shapes = [tuple(mask.shape) for mask in masks]
     if shapes != structure.shapes() or any(mask.dtype != torch.bool for mask in masks):
         raise InvalidFile(f"masks of shapes {shapes} do not fit a structure of {structure.shapes()}")

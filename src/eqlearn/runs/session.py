@@ -1,4 +1,4 @@
-"""A search into a run folder: begun or continued, kept round by round, written down when it ends."""
+"""A search in a run folder: started or resumed, saved after every round."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
 from eqlearn.symbolic.parametric import noise_of
 from eqlearn.validation.table import Table, split_rows
 
-# A run may be continued with another budget; everything else decides what the rounds find.
+# A run may be continued with another budget; everything else determines what the rounds find.
 BUDGET = ("seconds", "restarts", "jobs", "select")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """How a run searches, as plain data: what is asked of any search, for tables and for dynamics."""
+    """How a run searches, as plain data: the options of any search, for tables and for dynamics."""
 
     primitives: str = SCIENCE
     penalty: str = "half"
@@ -43,22 +43,20 @@ class Plan:
     jobs: int | None = None
 
     def __post_init__(self) -> None:
-        parse_set(self.primitives)  # refuses an unknown one before anything begins
+        parse_set(self.primitives)  # refuses an unknown primitive before anything begins
         if self.seconds is not None and not 0 < self.seconds < math.inf:
             raise InvalidArgument(
                 f"`seconds` must be positive and finite, got {self.seconds}; leave it out for no limit"
             )
 
     def options(self) -> dict[str, Any]:
-        """The same as arguments of `discover` and its like."""
-        options = asdict(self)
-        options["n_jobs"] = options.pop("jobs")
-        return options
+        """The plan as arguments of `discover` and its like."""
+        return {"n_jobs" if name == "jobs" else name: value for name, value in asdict(self).items()}
 
 
 @dataclass
 class History:
-    """Takes down each round of a search: a step for the page, a line in the log when the best changes."""
+    """Records each round of a search for the page, and logs a line when the best equation changes."""
 
     folder: RunFolder
     progress: Callable[[Progress], None] | None
@@ -84,14 +82,13 @@ def search(
     progress: Callable[[Progress], None] | None = None,
     settings: Settings = DEFAULTS,
 ) -> RunRecord:
-    """Searches, and leaves the run in its folder; with `resume`, goes on with the run that is there, if any.
+    """Searches, and saves the run in its folder; `resume` continues the run in it, if any.
 
-    `select` and `extrapolation` are as for `discover`. Ctrl-C ends the search, and what was found is written
-    down all the same.
+    `select` and `extrapolation` are as for `discover`. Ctrl-C ends the search and saves what was found.
     """
-    told = {**asdict(plan), "select": select, "strategies": list(settings.strategies)}
+    chosen = {**asdict(plan), "select": select, "strategies": list(settings.strategies)}
     with folder.locked(), nothing_left_behind(folder):
-        begin(folder, data, f"{len(data.X)} rows", told, resume)
+        begin(folder, data, f"{len(data.X)} rows", chosen, resume)
         history = History(folder, progress)
         found = discover(
             data.X, data.y, variables=data.inputs, extrapolation=extrapolation, select=select,
@@ -102,7 +99,7 @@ def search(
             front = tuple(best if c is found.best else c for c in found.front)
             found = replace(found, best=best, front=front)
         noise = tuple(noise_of(e, data.X, data.y[:, k]) for k, e in enumerate(found.best.equations))
-        record = RunRecord.of(found, data.targets, noise, history.steps, _described(data), told)
+        record = RunRecord.of(found, data.targets, noise, history.steps, _described(data), chosen)
         sample = Sample.of(data.X, data.y, _held_out(data, settings, plan.seed), extrapolation)
         folder.write_results(record, sample)
         folder.write_text(REPORT, page(record, sample, record.best.network))
@@ -112,8 +109,8 @@ def search(
 
 @contextmanager
 def nothing_left_behind(folder: RunFolder) -> Iterator[None]:
-    """If the run is refused, leaves what its folder said before; a folder that held no run, and has no round
-    done yet, is emptied."""
+    """If the run is refused, restores `run.json`; a folder without an earlier run or a finished round is
+    cleared."""
     before = (folder.path / RUN).read_bytes() if folder.holds_run else None
     try:
         yield
@@ -126,37 +123,27 @@ def nothing_left_behind(folder: RunFolder) -> Iterator[None]:
 
 
 def rebuild_page(folder: RunFolder) -> None:
-    """Writes the page anew from the folder's other files, of which nothing is run."""
+    """Writes the page anew from the other files of the folder, none of which is run."""
     record = folder.read()
-    sample, network, motion = (
-        folder.read_sample(record),
-        folder.read_network(record),
-        folder.read_motion(record),
-    )
-    folder.write_text(REPORT, page(record, sample, network, motion))
+    sample, network = folder.read_sample(record), folder.read_network(record)
+    folder.write_text(REPORT, page(record, sample, network, folder.read_motion(record)))
 
 
 def begin(
     folder: RunFolder, data: Measurements | SeriesTable, size: str, settings: Mapping[str, Any], resume: bool
 ) -> None:
-    """Writes down that a run with these settings is under way; refuses to mix it with another."""
+    """Records that a run with these settings is in progress; refuses to mix it with another."""
     if folder.holds_run and not resume:
         raise InvalidArgument(
             f"{folder} holds a run already; continue it with `--resume`, or choose another folder"
         )
-    goes_on = folder.holds_run
-    if goes_on:
+    resumed = folder.holds_run
+    if resumed:
         _check_same(folder, data, settings)
-    start = {"name": data.name, "fingerprint": data.fingerprint}
-    state = {
-        "format": FORMAT,
-        "version": VERSION,
-        "status": "running",
-        "settings": dict(settings),
-        "data": start,
-    }
-    folder.write_json(RUN, {**state, "environment": environment()})
-    folder.log(f"{'continued' if goes_on else 'started'}: {size} of {data.name}, {dict(settings)}")
+    state = {"format": FORMAT, "version": VERSION, "status": "running", "settings": dict(settings)}
+    source = {"name": data.name, "fingerprint": data.fingerprint}
+    folder.write_json(RUN, {**state, "data": source, "environment": environment()})
+    folder.log(f"{'continued' if resumed else 'started'}: {size} of {data.name}, {dict(settings)}")
 
 
 def _check_same(folder: RunFolder, data: Measurements | SeriesTable, settings: Mapping[str, Any]) -> None:
@@ -175,7 +162,7 @@ def _check_same(folder: RunFolder, data: Measurements | SeriesTable, settings: M
             "version, or begin anew in another folder"
         )
     for name, value in settings.items():
-        # How many parameters may be hidden is asked after the search; whether there are any, before.
+        # The search depends on whether there are hidden parameters, not on how many may be found.
         same = bool(then.get(name)) == bool(value) if name == "latents" else then.get(name) == value
         if name not in BUDGET and not same:
             raise InvalidArgument(
@@ -192,7 +179,7 @@ def _described(data: Measurements) -> dict[str, Any]:
 
 
 def _held_out(data: Measurements, settings: Settings, seed: int) -> np.ndarray:
-    """Which rows `discover` holds out, by the same division of their numbers."""
+    """Which rows `discover` holds out."""
     rows = Table(np.arange(len(data.X))[:, None], data.y)
     kept = split_rows(rows, settings.validation, settings.enough_rows, seed)[0]
     held_out = np.ones(len(data.X), dtype=bool)

@@ -26,11 +26,10 @@ Loss: TypeAlias = Callable[[Any, Phase], Tensor]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Record:
-    """How training stands after `step` steps of a phase; tensors hold one number, or one per member.
+    """The state of training after `step` steps of a phase; tensors hold one number, or one per member.
 
-    `loss` and `penalty` (before its weight) are those that the last step was computed from, `weights_left`
-    is counted after pruning. The loss of a failed member is NaN. `model` is the live one, for a callback
-    that wants the equation.
+    `loss` and the unweighted `penalty` are those of the last step, `weights_left` counts after pruning. The
+    loss of a failed member is NaN. `model` is the live model, for a callback that reads the equation.
     """
 
     phase: str
@@ -49,7 +48,7 @@ class Record:
 
 @dataclass(eq=False)
 class Training:
-    """A run under way: iterating over it trains, `state()` says where it stands between two records."""
+    """A run in progress: iterating over it trains; `state()`, between two records, is for resuming it."""
 
     model: nn.Module
     loss: Loss
@@ -74,7 +73,7 @@ class Training:
         return next(self._records)
 
     def state(self) -> TrainingState:
-        """A copy of everything needed to go on from here."""
+        """A copy of everything needed to resume from here."""
         tensors = named("model", self.model.state_dict()) | named("kept", self.members.kept)
         tensors |= named("optimiser", optimiser_tensors(self.optimiser))
         if isinstance(self.loss, nn.Module):
@@ -103,11 +102,11 @@ class Training:
                     if self.on_record is not None:
                         self.on_record(record)
                     yield record
-                    self.model.train()  # whoever saw the record may have evaluated the model
+                    self.model.train()  # the caller may have evaluated the model
                     clock = perf_counter()
 
     def _advance(self, phase: Phase, step: int) -> tuple[Tensor, Tensor | None]:
-        """One step; returns the loss, and the penalty where it has a weight."""
+        """Takes one step; returns the loss, and the penalty if it has a weight."""
         members, weight, penalty = self.members, phase.penalty_at(step), None
         self.optimiser.zero_grad()
         with members.understudied():
@@ -174,20 +173,20 @@ def train(
     on_record: Callable[[Record], object] | None = None,
     resume: TrainingState | None = None,
 ) -> Training:
-    """Runs `schedule` on `model` in place, as far as its records are asked for.
+    """Trains `model` in place by `schedule`, as its records are iterated over.
 
     ```python
     for record in train(model, lambda model, phase: (model(x) - y).square().mean(), schedule):
         print(record.phase, record.step, record.loss)
     ```
 
-    `loss(model, phase)` is one number; for a network with `members` one per member, and their sum is
-    descended, so that members stay independent. A loss with a state of its own (where it is in its data) is
-    an `nn.Module` with buffers. `optimiser` makes an optimiser from parameters; its rate is the phase's. The
-    penalty and pruning act on the sparse layers of the model only. There is a record every `record_every`
-    steps and at the end of each phase.
+    `loss(model, phase)` is one number, or one per member of a network with `members`; their sum is minimised,
+    so that members stay independent. A loss with a state of its own (its position in the data) is an
+    `nn.Module` with buffers. `optimiser` makes an optimiser from parameters; the phase sets its rate.
+    Penalty and pruning act on the sparse layers only. There is a record every `record_every` steps and at the
+    end of each phase.
 
-    A member whose loss or gradient stops being finite is kept as it last was and listed in `failures`.
+    A member whose loss or gradient is no longer finite keeps its last finite weights and joins `failures`.
 
     **Raises:** `Diverged` when no member is left.
     """
@@ -198,18 +197,20 @@ def train(
             f"parentheses), got {type(optimiser).__name__}"
         )
     check_least("record_every", record_every)
-    if not _is_sparse(model):
-        _refuse_sparsity(schedule)
-    run = Training(
-        model, loss, schedule, find_penalty(penalty), optimiser(model.parameters()), Members(model),
-        record_every, on_record,
-    )  # fmt: skip
+    for phase in schedule if not _is_sparse(model) else ():
+        if phase.penalty > 0 or phase.prune_below is not None:
+            raise InvalidArgument(
+                f"phase {phase.name!r} has `penalty`={phase.penalty} and `prune_below`={phase.prune_below}, "
+                "but the model holds no sparse layer; is there an EQL in it?"
+            )
+    rule, descent = find_penalty(penalty), optimiser(model.parameters())
+    run = Training(model, loss, schedule, rule, descent, Members(model), record_every, on_record)
     if resume is not None:
-        _take_up(run, resume)
+        _resume(run, resume)
     return run
 
 
-def _take_up(run: Training, state: TrainingState) -> None:
+def _resume(run: Training, state: TrainingState) -> None:
     if not (0 <= state.phase < len(run.schedule) and 0 <= state.step <= run.schedule[state.phase].steps):
         raise InvalidArgument(
             f"`resume` stands at step {state.step} of phase {state.phase}, which `schedule` does not have; "
@@ -232,17 +233,8 @@ def _is_sparse(model: nn.Module) -> bool:
     return any(True for _ in sparse_layers(model))
 
 
-def _refuse_sparsity(schedule: Schedule) -> None:
-    for phase in schedule:
-        if phase.penalty > 0 or phase.prune_below is not None:
-            raise InvalidArgument(
-                f"phase {phase.name!r} has `penalty`={phase.penalty} and `prune_below`={phase.prune_below}, "
-                "but the model holds no sparse layer; is there an EQL in it?"
-            )
-
-
 def _settled_sparsity(model: nn.Module, penalty: Penalty) -> Tensor:
-    """The penalty with deterministic gates: looking must not advance their noise."""
+    """The penalty with deterministic gates: measuring it must not advance their noise."""
     gates = [layer.gate for layer in sparse_layers(model) if layer.gate is not None]
     for gate in gates:
         gate.eval()

@@ -1,10 +1,11 @@
-"""Members kept independent while they train: each clipped, checked and stopped by itself."""
+"""Members stay independent while they train: each is clipped, checked and stopped by itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from eqlearn.nn.sparse import SparseLinear
 
 @dataclass(frozen=True)
 class Failure:
-    """A member (or, as `None`, the only model) whose loss or gradient stopped being finite, and where."""
+    """Where the loss or gradient of a member (None: of the only model) stopped being finite."""
 
     member: int | None
     phase: str
@@ -23,10 +24,8 @@ class Failure:
 
 
 def count_members(model: nn.Module) -> int | None:
-    """How many members the parts of `model` have, or None for a single model."""
-    counts: set[int] = {
-        m for module in model.modules() if (m := getattr(module, "members", None)) is not None
-    }
+    """The number of members of the parts of `model`, or None for a single model."""
+    counts: set[Any] = {getattr(module, "members", None) for module in model.modules()} - {None}
     if len(counts) > 1:
         raise InvalidArgument(
             f"the model mixes parts of {sorted(counts)} `members`; give all the same number"
@@ -35,7 +34,7 @@ def count_members(model: nn.Module) -> int | None:
 
 
 def owned_parameters(model: nn.Module) -> list[nn.Parameter]:
-    """The parameters whose first axis is the members': those that a module with `members` holds itself."""
+    """The parameters with members along the first axis: those held by a module with `members` itself."""
     owned: dict[nn.Parameter, None] = {}
     for module in model.modules():
         members = getattr(module, "members", None)
@@ -46,11 +45,11 @@ def owned_parameters(model: nn.Module) -> list[nn.Parameter]:
 
 
 class Members:
-    """Watches over the gradients of one run: no member's accident reaches another.
+    """Guards the gradients of one run, so that the failure of one member does not affect another.
 
-    A member fails when its loss or its gradient's norm is not finite. It goes back to the last parameters
-    that had finite ones, and stays there. Parameters shared by all members, such as an encoder's, sit out the
-    step at which a member fails; with one model everything is shared, and a failure ends the run.
+    A member fails when its loss or the norm of its gradient is not finite. It returns to its last parameters
+    with finite ones and stays there. Parameters shared by all members, such as an encoder's, skip the step at
+    which a member fails; in a single model everything is shared, and a failure ends the run.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -68,17 +67,17 @@ class Members:
         self.kept = {names[p]: p.detach().clone() for p in self.parameters}
 
     def stop(self, members: list[int | None]) -> None:
-        """Counts these as failed from now on."""
+        """Marks these members as failed."""
         for member in members:
             self.alive[... if member is None else member] = False
         self.all_alive = bool(self.alive.all())
 
     @contextmanager
     def understudied(self) -> Iterator[None]:
-        """Lets a healthy member's parameters stand in for those of failed ones, inside the block.
+        """Replaces the parameters of failed members by a healthy member's, inside the block.
 
-        A failed member has no say in the objective, but zero times NaN is NaN: its place must be finite for
-        the gradient of what all share to be so.
+        A failed member has no weight in the objective, but zero times NaN is NaN: its values must be finite
+        for the gradient of shared parameters to be finite.
         """
         if self.all_alive or not self.shared:
             yield
@@ -94,7 +93,7 @@ class Members:
 
     @torch.no_grad()
     def guard_(self, loss: Tensor, clip: float | None) -> list[int | None]:
-        """Clips the gradients just computed and zeroes those of failed members; returns who failed now."""
+        """Clips the gradients and zeroes those of failed members; returns the members that failed now."""
         owned = [p.grad for p in self.owned if p.grad is not None]
         shared = [p.grad for p in self.shared if p.grad is not None]
         health, shared_norm = loss.detach(), loss.new_zeros(())
@@ -120,7 +119,7 @@ class Members:
         broken = ~torch.isfinite(health)
         if not bool(torch.isfinite(shared_norm)):
             torch._foreach_zero_(shared)
-            broken |= ~broken.any()  # nobody to blame: all go down with what they share
+            broken |= ~broken.any()  # no single member is the cause, so all fail
         now = broken & self.alive
         failed: list[int | None] = []
         if bool(now.any()):
@@ -133,18 +132,18 @@ class Members:
 
     @torch.no_grad()
     def keep_(self) -> None:
-        """Takes the present parameters as the ones to go back to."""
+        """Stores the present parameters as the ones to return to."""
         torch._foreach_copy_(list(self.kept.values()), self.parameters)
 
     @torch.no_grad()
     def hold_(self) -> None:
-        """Puts the failed members back to where they stopped."""
+        """Returns failed members to the parameters at which they stopped."""
         if not self.all_alive:
             self._put_back_(~self.alive)
 
     @torch.no_grad()
     def restore_(self) -> None:
-        """Goes back to the parameters last kept, for all."""
+        """Returns all members to the parameters stored last."""
         torch._foreach_copy_(self.parameters, list(self.kept.values()))
 
     def _put_back_(self, members: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""RMSProp as TensorFlow 1 had it, which the paper's figures were made with and PyTorch does differently."""
+"""RMSProp as in TensorFlow 1, with which the paper's figures were made; PyTorch's differs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OptimiserFactory: TypeAlias = Callable[[Iterable[nn.Parameter]], Optimizer]
 class RMSPropTF1(Optimizer):
     """`p -= lr * g / sqrt(s + eps)`, where `s` is a running mean of `g²` that starts at one.
 
-    In PyTorch's own, `s` starts at zero and `eps` stands outside the root, so its first steps are about
-    1/sqrt(1 - decay) times `lr` for every weight, however small the gradient.
+    In PyTorch `s` starts at zero and `eps` is outside the root, so its first steps are about
+    `lr / sqrt(1 - decay)` for every weight, however small the gradient.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The paper's symbolic regression and the authors' released code, as values, for whole populations."""
+"""Presets of the paper's symbolic regression and of the authors' released code, for populations."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ class GatedL0:
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """Everything that decides a symbolic-regression run, but for data and seeds.
-
-    `gates` says which layers have hard-concrete gates.
-    """
+    """All that determines a run but data and seeds; `gates` are the layers with hard-concrete gates."""
 
     name: str
     primitives: PrimitivesLike
@@ -50,13 +47,12 @@ class Preset:
     optimiser: OptimiserFactory = RMSPropTF1
 
     def build(self, in_features: int, out_features: int, seeds: Sequence[int]) -> EQL:
-        """The untrained population, one member for each seed; a seed's start depends on nothing else."""
+        """The untrained population; the start of each member depends on its own seed alone."""
         if not seeds:
             raise InvalidArgument("`seeds` is empty; give one number for each member")
-        network = EQL(
-            in_features, out_features, self.primitives, self.hidden_layers,
-            members=len(seeds), gates=self.gates != "none", init=self.init, seed=list(seeds),
-        )  # fmt: skip
+        shape = (in_features, out_features, self.primitives, self.hidden_layers)
+        gated = self.gates != "none"
+        network = EQL(*shape, members=len(seeds), gates=gated, init=self.init, seed=list(seeds))
         if self.gates == "hidden":
             network.readout.gate = None
         return network
@@ -73,12 +69,11 @@ RELEASED_SCHEDULE: Schedule = (  # [13, 15]
     Phase(name="sparsify", steps=10_001, lr=1e-2, penalty=5e-3, prune_below=0.01),
     Phase(name="fine-tune", steps=10_001, lr=1e-3),
 )
-RELEASED_L0_SCHEDULE: Schedule = (Phase(name="sparsify", steps=20_001, lr=1e-2, penalty=1e-2),)  # [9, 14]
-# The paper gives neither the schedule nor λ for L0 [9, 14]: the released ones.
-PAPER_L0_SCHEDULE: Schedule = RELEASED_L0_SCHEDULE
+# The paper gives neither schedule nor λ for L0 [9, 14]: these are the released ones.
+L0_SCHEDULE: Schedule = (Phase(name="sparsify", steps=20_001, lr=1e-2, penalty=1e-2),)
 
-# What else the paper does not give is taken from the released TensorFlow code: the optimiser's details [12]
-# and the spread of the first weights [20]. The gates' constants [10] are the same in both, and in `EQL`.
+# Other details that the paper does not give are those of the released TensorFlow code: the optimiser [12] and
+# the spread of the first weights [20]. The gates' constants [10] are the same in both, and in `EQL`.
 PRESETS: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -95,7 +90,7 @@ PRESETS: dict[str, Preset] = {
             init=INITS["released-l0"],
             penalty=L0(),
             gates="all",  # [8]
-            schedule=PAPER_L0_SCHEDULE,
+            schedule=L0_SCHEDULE,
         ),
         Preset(
             name="released",
@@ -110,7 +105,7 @@ PRESETS: dict[str, Preset] = {
             init=INITS["released-l0"],
             penalty=GatedL0(),
             gates="hidden",  # [8]
-            schedule=RELEASED_L0_SCHEDULE,
+            schedule=L0_SCHEDULE,
         ),
     )
 }
@@ -118,9 +113,9 @@ PRESETS: dict[str, Preset] = {
 
 @dataclass(frozen=True, eq=False)
 class TrainedPopulation:
-    """What all seeds of one run led to: `network.member(i)` came from `seeds[i]` and ended at `loss[i]`.
+    """The result of one run: `network.member(i)` started from `seeds[i]` and ended at `loss[i]`.
 
-    Members in `failures` stopped before the end; they are what they last were.
+    Members in `failures` stopped before the end, at their last finite weights.
     """
 
     network: EQL
@@ -139,12 +134,13 @@ def train_population(
     record_every: int = 500,
     on_record: Callable[[Record], object] | None = None,
 ) -> TrainedPopulation:
-    """Trains one network for each seed, all of them as one tensor program.
+    """Trains one network per seed, all in one tensor program.
 
-    `X` is `(rows, in)` and `y` `(rows,)` or `(rows, out)`; with a leading axis, each member has data of its
-    own. The networks come back in `eval()`, gates folded into weights, so that each is its equation.
+    `X` is `(rows, in)` and `y` `(rows,)` or `(rows, out)`, with a leading axis if members have separate data.
+    The networks are returned in `eval()` with gates folded into weights, so that each equals its equation.
     """
-    preset = _find_preset(preset)
+    if isinstance(preset, str):
+        preset = PRESETS[checked_choice("preset", preset, PRESETS)]
     x, target = _feature_major(X, y, len(seeds))
     network = preset.build(x.shape[-2], target.shape[-2], seeds).to(x)
 
@@ -155,7 +151,7 @@ def train_population(
         network, loss, preset.schedule, penalty=preset.penalty, optimiser=preset.optimiser,
         record_every=record_every, on_record=on_record,
     )  # fmt: skip
-    with suppress(Diverged):  # every member is then in `failures`, and that is what is asked for here
+    with suppress(Diverged):  # every member is then in `failures`, which is the result
         deque(run, maxlen=0)
     settle_(network.eval())
     with torch.no_grad():
@@ -163,14 +159,8 @@ def train_population(
     return TrainedPopulation(network, tuple(seeds), final, run.failures, run.seconds)
 
 
-def _find_preset(preset: str | Preset) -> Preset:
-    if isinstance(preset, Preset):
-        return preset
-    return PRESETS[checked_choice("preset", preset, PRESETS)]
-
-
 def _feature_major(X: Any, y: Any, members: int) -> tuple[Tensor, Tensor]:
-    """The data as `(*members, in, rows)` and `(*members, out, rows)`, checked."""
+    """The checked data as `(*members, in, rows)` and `(*members, out, rows)`."""
     given = {"X": X, "y": y}
     x, target = (torch.as_tensor(numbers_of(v, f"`{n}`"), dtype=torch.float32) for n, v in given.items())
     if target.dim() == x.dim() - 1:

@@ -1,4 +1,4 @@
-"""Training schedules as data: phases, and how rate and penalty move inside one."""
+"""Training schedules as data: phases, and how learning rate and penalty change within one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from eqlearn.errors import InvalidArgument, WrongType
 Ramp: TypeAlias = Literal["constant", "linear", "sin2"]
 Decay: TypeAlias = Literal["none", "cosine", "one-cycle"]
 
-# The penalty's share at the fraction `t` of the ramp; "sin2" is the released code's sin²(π·i/(1.1·n)).
+# The factor of the penalty at the fraction `t` of the ramp; "sin2" is the released code's sin²(π·i/(1.1·n)).
 RAMPS: dict[Ramp, Callable[[float], float]] = {
     "constant": lambda t: 1.0,
     "linear": lambda t: min(t, 1.0),
@@ -29,7 +29,7 @@ def _one_cycle(t: float) -> float:
     return 1 - 0.96 * _fall(t / 0.3) if t < 0.3 else 1e-4 + (1 - 1e-4) * _fall((t - 0.3) / 0.7)
 
 
-# The learning rate's share at the fraction `t` of what follows the warm-up.
+# The factor of the learning rate at the fraction `t` of what follows the warm-up.
 DECAYS: dict[Decay, Callable[[float], float]] = {
     "none": lambda t: 1.0,
     "cosine": _fall,
@@ -41,10 +41,10 @@ DECAYS: dict[Decay, Callable[[float], float]] = {
 class Phase:
     """One phase of training: a number of steps at a learning rate, with a weight λ of the penalty.
 
-    `warm_up` steps raise the rate from zero, then `decay` lowers it. `ramp` moves λ inside the phase, over
-    `ramp_steps` (this phase's own unless given) of which `ramp_start` lie before it, for a ramp that spans
-    phases. `prune_below` acts once, when the phase ends, and what it removes stays zero. `clip` bounds the
-    norm of each member's gradient. `horizon` is the number of steps that recurrent systems unroll.
+    `warm_up` steps raise the rate from zero, then `decay` lowers it. `ramp` changes λ over `ramp_steps` (by
+    default those of the phase), of which `ramp_start` lie before the phase, for a ramp that spans phases.
+    `prune_below` prunes once, at the end of the phase. `clip` bounds the norm of each member's gradient.
+    `horizon` is the number of steps that recurrent systems unroll.
     """
 
     name: str
@@ -65,6 +65,7 @@ class Phase:
             raise InvalidArgument(f"phase {self.name!r}: {'; '.join(problems)}")
 
     def _problems(self) -> list[str]:
+        threshold = self.prune_below
         rules = (
             ("steps", self.steps >= 1, "at least 1"),
             ("lr", 0 < self.lr < math.inf, "positive and finite"),
@@ -74,42 +75,35 @@ class Phase:
             ("ramp_steps", self.ramp_steps is None or self.ramp_steps >= 1, "at least 1"),
             ("warm_up", 0 <= self.warm_up <= max(self.steps, 0), f"from 0 to `steps`={self.steps}"),
             ("decay", self.decay in DECAYS, f"one of {', '.join(DECAYS)}"),
-            (
-                "prune_below",
-                self.prune_below is None or 0 < self.prune_below < math.inf,
-                "positive and finite",
-            ),
+            ("prune_below", threshold is None or 0 < threshold < math.inf, "positive and finite"),
             ("clip", self.clip is None or 0 < self.clip < math.inf, "positive and finite"),
             ("horizon", self.horizon is None or self.horizon >= 1, "at least 1"),
         )
-        problems = [
-            f"`{n}` must be {rule}, got {getattr(self, n)!r}" for n, holds, rule in rules if not holds
-        ]
+        broken = [(name, rule) for name, holds, rule in rules if not holds]
+        problems = [f"`{name}` must be {rule}, got {getattr(self, name)!r}" for name, rule in broken]
         if self.warm_up > 0 and self.decay == "one-cycle":
             problems.append(f"`decay`='one-cycle' warms up by itself, leave out `warm_up`={self.warm_up}")
         return problems
 
     def lr_at(self, step: int) -> float:
-        """The learning rate of the step with that number, counted from zero."""
+        """The learning rate at a step, counted from zero."""
         if step < self.warm_up:
             return self.lr * (step + 1) / self.warm_up
         return self.lr * DECAYS[self.decay]((step - self.warm_up) / max(self.steps - self.warm_up, 1))
 
     def penalty_at(self, step: int) -> float:
-        """λ of the step with that number, counted from zero."""
+        """λ at a step, counted from zero."""
         return self.penalty * RAMPS[self.ramp]((step + self.ramp_start) / (self.ramp_steps or self.steps))
 
 
 Schedule: TypeAlias = tuple[Phase, ...]
-"""Phases in the order in which they are trained."""
 
 
 def check_schedule(schedule: Sequence[Phase]) -> Schedule:
     """The schedule as a tuple, or one error that lists everything wrong with it."""
     if isinstance(schedule, Phase):
         raise WrongType("`schedule` must be a sequence of phases; put the one in parentheses, `(phase,)`")
-    strangers = [type(phase).__name__ for phase in schedule if not isinstance(phase, Phase)]
-    if strangers:
+    if strangers := [type(phase).__name__ for phase in schedule if not isinstance(phase, Phase)]:
         raise WrongType(f"`schedule` must hold Phase objects, got {', '.join(strangers)}")
     problems = [] if schedule else ["it is empty; give at least one Phase"]
     names = [phase.name for phase in schedule]

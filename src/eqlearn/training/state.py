@@ -1,4 +1,4 @@
-"""Where a run stands, as named tensors and plain numbers; and randomness by seed."""
+"""The state of a training run as named tensors and plain numbers; randomness by seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eqlearn.training.members import Failure
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TrainingState:
-    """A run between two steps: `train(..., resume=state)` goes on from it as if it had never stopped.
+    """A run between two steps: `train(..., resume=state)` continues it as if it had never stopped.
 
     `phase` is an index into the schedule and `step` the number of steps done in that phase. Tensors are
     named `model.*`, `kept.*`, `optimiser.*` and `loss.*`.
@@ -30,13 +30,13 @@ class TrainingState:
     tensors: Mapping[str, Tensor]
 
     def plain(self) -> dict[str, Any]:
-        """Everything but the tensors, ready for JSON."""
+        """Everything but the tensors, for JSON."""
         failures = [asdict(failure) for failure in self.failures]
         return {"phase": self.phase, "step": self.step, "seconds": self.seconds, "failures": failures}
 
     @classmethod
     def of(cls, tensors: Mapping[str, Tensor], plain: Mapping[str, Any]) -> TrainingState:
-        """The state put together again from its tensors and from what `plain` gave."""
+        """The state from its tensors and the result of `plain`."""
         try:
             failures = tuple(Failure(**failure) for failure in plain["failures"])
             phase, step, seconds = int(plain["phase"]), int(plain["step"]), float(plain["seconds"])
@@ -56,7 +56,7 @@ def named(name: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def optimiser_tensors(optimiser: Optimizer) -> dict[str, Tensor]:
-    """What the optimiser remembers, by parameter number and slot."""
+    """The state of the optimiser, by parameter number and slot."""
     tensors = {}
     for number, slots in optimiser.state_dict()["state"].items():
         for slot, value in slots.items():
@@ -71,10 +71,10 @@ def optimiser_tensors(optimiser: Optimizer) -> dict[str, Tensor]:
 
 
 def load_optimiser_(optimiser: Optimizer, tensors: Mapping[str, Tensor]) -> None:
-    """Gives a fresh optimiser the memory that `optimiser_tensors` read.
+    """Gives a new optimiser the state that `optimiser_tensors` read.
 
-    Each tensor gets the layout of its parameter: the same numbers in another order of memory may be rounded
-    otherwise, and a run taken up again would end elsewhere.
+    Each tensor gets the memory layout of its parameter: in another, sums may be rounded differently, and a
+    resumed run would end elsewhere.
     """
     parameters = [p for group in optimiser.param_groups for p in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
@@ -88,13 +88,13 @@ def load_optimiser_(optimiser: Optimizer, tensors: Mapping[str, Tensor]) -> None
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Seeds torch inside the block and gives the caller's random state back after it."""
+    """Seeds torch inside the block and restores the caller's random state after it."""
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(seed)
         yield
 
 
 def step_generator(seed: int, step: int | torch.Tensor) -> torch.Generator:
-    """The generator of one step, so that what a step draws does not depend on how it was reached."""
-    # torch's generator looks at 32 bits of a seed only; a prime keeps the steps of two seeds apart.
+    """The generator of one step: what a step draws does not depend on the steps before it."""
+    # torch's generator uses only 32 bits of a seed; a prime keeps the steps of two seeds apart.
     return torch.Generator().manual_seed((seed * 1_000_003 + int(step)) % 2**32)

@@ -1,10 +1,9 @@
-"""Training curves for TensorBoard, as a callback for `train`; needs the extra of that name."""
+"""Training curves for TensorBoard, as a callback for `train`; needs the extra `tensorboard`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from torch import Tensor, nn
@@ -14,14 +13,14 @@ from eqlearn.training.loop import Record
 
 
 class TensorBoardWriter:
-    """Writes each record's loss, penalty, weights left and, if asked for, equation.
+    """Writes the loss, penalty, number of weights and, optionally, equation of each record.
 
     ```python
     with TensorBoardWriter("runs/first", equation=lambda model: Equation.read(model, ["x"])) as writer:
         for record in train(model, loss, schedule, on_record=writer): ...
     ```
 
-    Of several members, the best and the middle one are drawn.
+    Of several members, the best and the median are shown.
     """
 
     def __init__(self, folder: str | Path, equation: Callable[[nn.Module], object] | None = None) -> None:
@@ -49,9 +48,7 @@ class TensorBoardWriter:
     def __enter__(self) -> TensorBoardWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -1,4 +1,4 @@
-"""Names and options as users give them: checked, refused in the same words everywhere, and guessed at."""
+"""Checks of names and options from users, with the same messages and hints everywhere."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 
 T = TypeVar("T")
 
-# Fewer choices than this are all listed, beside the guess at which of them was meant.
+# Fewer choices than this are all listed, in addition to the suggestion.
 FEW = 10
 
 
 def check_least(name: str, value: Any, least: int = 1) -> None:
-    """Refuses a number below `least`, and one that is no number."""
+    """Refuses a number below `least`, and NaN."""
     if not value >= least:
         raise InvalidArgument(f"`{name}` must be at least {least}, got {value}")
 
@@ -30,7 +30,7 @@ def check_whole(name: str, value: Any, least: int = 1) -> None:
 
 
 def check_number(name: str, value: Any, kind: type) -> None:
-    """Refuses what is neither a number of that kind, `Integral` or `Real`, nor None."""
+    """Refuses anything but None or a number of that kind (`Integral`, `Real`)."""
     if not (value is None or isinstance(value, kind)):
         raise WrongType(f"`{name}` must be a number or None, got {value!r}")
 
@@ -41,13 +41,13 @@ def check_positive(name: str, value: Any) -> None:
 
 
 def check_single(what: str, members: int | None) -> None:
-    """Refuses a population where one network is asked for."""
+    """Refuses a population where one network is needed."""
     if members is not None:
         raise InvalidArgument(f"a population has no single {what}; take one with `member(i)` first")
 
 
 def check_place(what: str, index: int, count: int) -> None:
-    """Refuses a place, counted from either end, among `count` of them."""
+    """Refuses an index, counted from either end, that is out of range."""
     if not -count <= index < count:
         raise InvalidArgument(f"there is no {what} {index} among {count}")
 
@@ -59,7 +59,7 @@ def check_together(X: Any, y: Any) -> None:
 
 
 def checked_range(edges: Any, name: str) -> tuple[float, float]:
-    """The range of the variable of that name in a `box`."""
+    """The checked range of the variable `name` in a `box`."""
     try:
         low, high = (float(edge) for edge in edges)
     except (TypeError, ValueError) as error:
@@ -70,7 +70,7 @@ def checked_range(edges: Any, name: str) -> tuple[float, float]:
 
 
 def check_budget(seconds: float | None, restarts: int | None) -> None:
-    """Refuses a budget in which nothing can be done; without one there is no limit."""
+    """Refuses a budget that is not positive; None is no limit."""
     for name, value in (("seconds", seconds), ("restarts", restarts)):
         if value is not None:
             check_positive(name, value)
@@ -82,7 +82,7 @@ def check_jobs(n_jobs: int | None) -> None:
 
 
 def checked_seed(seed: Any, name: str = "seed") -> int:
-    """The seed as a whole number that is not negative."""
+    """The seed, if it is a whole number that is not negative."""
     if not isinstance(seed, Integral):
         raise WrongType(f"`{name}` must be a whole number, got {seed!r}")
     if seed < 0:
@@ -91,8 +91,8 @@ def checked_seed(seed: Any, name: str = "seed") -> int:
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed that scikit-learn's `random_state` stands for: a number, a generator's next one, or any."""
-    import numpy as np  # which the command line need not load to check its options
+    """The seed for a `random_state` of scikit-learn: itself, drawn from a generator, or any."""
+    import numpy as np  # here, so that the command line checks its options without it
 
     if random_state is None:
         return int(np.random.default_rng().integers(2**31 - 1))
@@ -106,7 +106,7 @@ def seed_of(random_state: Any) -> int:
 
 
 def enter(what: str, name: str, thing: T, registry: dict[str, T]) -> T:
-    """The thing, entered in a registry under its name; a name that is taken is refused."""
+    """Adds a thing to a registry under its name, and returns it; refuses a name that is taken."""
     if not isinstance(name, str) or not name:
         raise InvalidArgument(f"{what} needs a `name`, got {name!r}")
     if registry.get(name, thing) is not thing:
@@ -116,7 +116,7 @@ def enter(what: str, name: str, thing: T, registry: dict[str, T]) -> T:
 
 
 def checked_choice(what: str, value: Any, known: Collection[str]) -> str:
-    """The value, if it is among the known ones; else an error that guesses at what was meant."""
+    """The value, if it is a known one; otherwise an error with a suggestion."""
     if not isinstance(value, str) or value not in known:
         hint = did_you_mean(str(value), known)
         menu = f" The known ones are {', '.join(known)}" if hint.endswith("?") and len(known) < FEW else ""
@@ -124,7 +124,7 @@ def checked_choice(what: str, value: Any, known: Collection[str]) -> str:
     return value
 
 
-# A message lists at most this number of known names: all primitives, but not all columns.
+# A message lists at most this many known names: all primitives, but not all columns.
 MOST = 40
 
 
@@ -136,7 +136,7 @@ class SearchPenalty(StrEnum):
 
 
 def checked_names(names: Sequence[str], argument: str = "variables") -> tuple[str, ...]:
-    """The names that were given as that argument, as a tuple: distinct, and none of them empty."""
+    """The names as a tuple, checked to be distinct and not empty."""
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
         raise WrongType(f"`{argument}` must be a sequence of names such as ['x', 'y'], got {names!r}")
     if len(set(names)) < len(names) or "" in names:

@@ -1,4 +1,4 @@
-"""Tables as users give them: checked, in float64, with names; and their rows, split, drawn and sorted."""
+"""Tables from users: checked, in float64, with names; splitting, sampling and sorting their rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from eqlearn.errors import InvalidArgument, NotFinite, WrongType, counted
 from eqlearn.validation.options import checked_names, did_you_mean
 
 Columns = list[NDArray[np.float64]]
-# Whole numbers as weights are counts, and their rows are written out, up to this multiple of the rows given.
+# Whole numbers as weights are counts; their rows are repeated, up to this multiple of the rows given.
 _MOST_COPIES = 10
-# Values beyond it, or all below its inverse, have squares that float64 can't tell from infinity or zero.
+# The squares of values beyond this, or all below its inverse, overflow or underflow in float64.
 LARGEST = 1e140
 
 
@@ -37,7 +37,7 @@ class Table:
         return Table(self.X[index], self.y[index], None if self.weight is None else self.weight[index])
 
     def join(self, other: Table) -> Table:
-        """These rows and those of another table of the same columns, both with weights or both without."""
+        """The rows of both tables, which have the same columns and both have weights or not."""
         weight = None
         if self.weight is not None and other.weight is not None:
             weight = np.concatenate([self.weight, other.weight])
@@ -59,7 +59,7 @@ def read_table(
         names = ("x",) if inputs.shape[1] == 1 else tuple(f"x{i + 1}" for i in range(inputs.shape[1]))
     if len(names) != inputs.shape[1]:
         raise InvalidArgument(f"`variables` holds {len(names)} names for {inputs.shape[1]} columns of `X`")
-    check_namesakes(names)
+    check_unique(names)
     if len(inputs) != len(targets):
         raise InvalidArgument(f"`X` holds {len(inputs)} rows and `y` {len(targets)}; they must be as many")
     weight = None
@@ -87,15 +87,15 @@ def read_table(
     return Table(inputs, targets, weight), names
 
 
-def check_namesakes(columns: Iterable[Any]) -> None:
-    """Refuses columns of `X` that can't be told apart by their names."""
+def check_unique(columns: Iterable[Any]) -> None:
+    """Refuses columns of `X` with the same name."""
     for name, count in Counter(columns).items():
         if count > 1:
             raise InvalidArgument(f"`X` has several columns named {name!r}; rename them")
 
 
 def column_names(y: Any) -> list[str]:
-    """The names that a data frame gives its columns, or a series itself; none otherwise."""
+    """The column names of a data frame, or the name of a series; none otherwise."""
     if hasattr(y, "columns"):
         return [str(name) for name in y.columns]
     name = getattr(y, "name", None)
@@ -105,7 +105,7 @@ def column_names(y: Any) -> list[str]:
 def read_outside(
     extrapolation: tuple[Any, Any] | None, X: Any, targets: int, names: Sequence[str] | None = None
 ) -> Table | None:
-    """Data `(X, y)` outside the training range, with the columns of `X` and that number of targets."""
+    """Data `(X, y)` outside the training range, checked to have the columns of `X` and all targets."""
     if extrapolation is None:
         return None
     far = extrapolation[0]
@@ -136,7 +136,7 @@ def _culprits(names: Sequence[str], values: np.ndarray) -> str:
 
 
 def split_rows(table: Table, fraction: float, enough: int, seed: int) -> tuple[Table, Table | None]:
-    """The table without a random `fraction` of its rows, and those rows; undivided below `enough` rows."""
+    """The table without a random `fraction` of its rows, and those rows; not split below `enough` rows."""
     count = int(fraction * table.rows)
     if count < 1 or table.rows < enough:
         return table, None
@@ -145,7 +145,7 @@ def split_rows(table: Table, fraction: float, enough: int, seed: int) -> tuple[T
 
 
 def some_rows(rows: int, most: int) -> np.ndarray:
-    """The places of at most `most` of the rows, drawn at random, but always the same ones."""
+    """The indices of at most `most` rows, drawn at random but reproducibly."""
     if rows <= most:
         return np.arange(rows)
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
@@ -172,8 +172,7 @@ def arrange(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Table:
 def columns_of(X: Any, variables: Sequence[str]) -> tuple[Columns, int]:
     """The columns of the variables and the number of rows.
 
-    Data frames and dictionaries are asked by name, whatever their order; arrays and tensors
-    `(rows, variables)` by place.
+    Columns are found by name in data frames and dictionaries, by position in arrays `(rows, variables)`.
     """
     if isinstance(X, Mapping) or hasattr(X, "columns"):
         return _by_name(X, variables)
@@ -194,7 +193,7 @@ def _by_name(frame: Any, variables: Sequence[str]) -> tuple[Columns, int]:
         if name not in names:
             raise InvalidArgument(f"`X` has no column {name!r}; {did_you_mean(name, names)}")
     columns = [numbers_of(frame[names[name]], f"column {name!r} of `X`") for name in variables]
-    # Without variables any column tells how many rows there are.
+    # Without variables, any column has the number of rows.
     first = next(iter(columns if columns else frame.values() if isinstance(frame, Mapping) else [frame]), ())
     rows = len(first) if np.ndim(first) else len(frame)
     for name, column in zip(variables, columns, strict=True):
@@ -214,7 +213,7 @@ def target_of(y: ArrayLike | torch.Tensor, rows: int) -> NDArray[np.float64]:
 
 
 def numbers_of(values: Any, what: str) -> NDArray[np.float64]:
-    """Real numbers as float64, whatever holds them; `what` names them in messages."""
+    """Real numbers in any container as float64; `what` names them in messages."""
     if isinstance(values, torch.Tensor):
         values = values.detach().cpu()
     try:

@@ -1,4 +1,4 @@
-"""Trajectories: series of one system's states, observed at equal steps of time."""
+"""Trajectories: series of the states of one system, observed at equal time steps."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, init=False)
 class Trajectories:
-    """Series `(time, states)` of `names`d states, `dt` apart, of any lengths; `parameter` is what was
-    different in each, where it is known.
+    """Series `(time, states)` of any lengths with time step `dt`.
 
-    The parameter is never shown to a model: it is there to be compared with what a model finds.
+    `parameter` is what differs between them, if known: never shown to a model, only compared with its result.
     """
 
     series: tuple[Array, ...]
@@ -35,10 +34,7 @@ class Trajectories:
     parameter: Float[Tensor, " series"] | None = None
 
     def __init__(self, states: Any, dt: float, names: Iterable[str], parameter: Any = None) -> None:
-        """From one tensor or array `(series, time, states)`, or a sequence of `(time, states)`.
-
-        **Raises:** an error that says in a sentence why the series can't be a motion.
-        """
+        """From one tensor or array `(series, time, states)`, or a sequence of `(time, states)`."""
         if getattr(states, "ndim", 3) != 3:
             raise InvalidArgument(
                 f"`states` must be (series, times, states), got shape {tuple(states.shape)}"
@@ -55,9 +51,7 @@ class Trajectories:
         cls, series: Any, dt: float | None = None, names: Iterable[str] | None = None, parameter: Any = None
     ) -> Trajectories:
         """From `Trajectories`, a data frame, or arrays: one `(time, states)`, one `(series, time, states)`,
-        or a list of `(time, states)` of any lengths; states are named x0, x1, ... unless told. Without `dt`
-        times are counted: 0, 1, 2, ...
-        """
+        or a list of `(time, states)`. States are named x0, x1, ... and `dt` is 1 by default."""
         names = names if names is None or isinstance(names, str) else list(names)
         if isinstance(series, Trajectories):
             if dt is not None and not math.isclose(dt, series.dt):
@@ -84,22 +78,19 @@ class Trajectories:
     def unchecked(
         cls, series: Sequence[Array], dt: float, names: Sequence[str], parameter: Tensor | None = None
     ) -> Trajectories:
-        """Series that need no check: part of others, in which a state may rest, or from a file of ours."""
+        """Series that need no check: part of others (in which a state may be constant), or from our files."""
         made = cls.__new__(cls)
         made.__dict__.update(series=tuple(series), dt=dt, names=tuple(names), parameter=parameter)
         return made
 
     def part(self, places: Sequence[int], most: int | None = None) -> Trajectories:
-        """The series at these places, at most their first `most` times."""
+        """The series at these indices, cut to at most `most` times."""
         parameter = None if self.parameter is None else self.parameter[list(places)]
         return self.unchecked([self.series[i][:most] for i in places], self.dt, self.names, parameter)
 
     @cached_property
     def states(self) -> Float[Tensor, "series time states"]:
-        """All series as one tensor.
-
-        **Raises:** `InvalidArgument` if they have unequal lengths.
-        """
+        """All series as one tensor; an `InvalidArgument` if they have unequal lengths."""
         lengths = [len(one) for one in self.series]
         if min(lengths) < max(lengths):
             raise InvalidArgument(
@@ -110,13 +101,12 @@ class Trajectories:
 
     @property
     def steps(self) -> int:
-        """How many steps of time each series makes, all being of one length."""
+        """The number of time steps of each series, if all have one length."""
         return self.states.shape[1] - 1
 
     @property
     def scales(self) -> Float[Tensor, " states"]:
-        """The root mean square of each state over all series of one length: divided by it, values lie near
-        1."""
+        """The root mean square of each state over all series, if these have one length."""
         return self.states.square().mean(dim=(0, 1)).sqrt()
 
     @property
@@ -126,23 +116,23 @@ class Trajectories:
 
     @property
     def rows(self) -> int:
-        """How many times were observed, in all series together."""
+        """The number of observations in all series together."""
         return sum(len(one) for one in self.series)
 
     def times(self, place: int) -> Array:
-        """The times at which the series at that place was observed, from 0 on."""
+        """The times of one series, from 0 on."""
         return self.dt * np.arange(len(self.series[place]), dtype=np.float64)
 
     @property
     def long(self) -> tuple[Array, ...]:
-        """The series of at least half the median length: windows and pieces have one length for all, which a
-        series of a few times would make short."""
+        """The series of at least half the median length: windows and pieces have one length for all series,
+        which a very short one would reduce."""
         half = float(np.median([len(one) for one in self.series])) / 2
         return tuple(one for one in self.series if len(one) >= half)
 
     def pieces(self, steps: int, most: int) -> Array:
-        """Pieces of the long series, side by side, `(pieces, times, states)`: each makes `steps` steps, or as
-        many as the shortest of them; at most `most` pieces, spread evenly over all."""
+        """At most `most` pieces of the long series, evenly spread, as `(pieces, times, states)`: each has
+        `steps` steps, or as many as the shortest series."""
         series = self.long
         steps = min(steps, min(len(one) for one in series) - 1)
         starts = [(i, at) for i, one in enumerate(series) for at in range(0, len(one) - steps, steps + 1)]
@@ -152,7 +142,7 @@ class Trajectories:
 
 
 def _check(arrays: Sequence[Array], dt: float, names: Sequence[str], parameter: Array | None) -> None:
-    """Refuses what can't be a motion, all that is wrong with its sizes at once."""
+    """Refuses what can't be a motion, with all problems of size in one message."""
     if not arrays:
         raise InvalidArgument("there is no series: `series` must be arrays (time, states), at least one")
     if any(a.ndim != 2 or a.shape[1:] != arrays[0].shape[1:] for a in arrays):
@@ -180,7 +170,7 @@ def _check(arrays: Sequence[Array], dt: float, names: Sequence[str], parameter: 
     if parameter is not None and not np.isfinite(parameter).all():
         at = int(np.flatnonzero(~np.isfinite(parameter))[0])
         raise NotFinite(f"`parameter` holds NaN or infinity in series {at}; repair or leave it out")
-    # Their standard deviation need not be zero: it rounds.
+    # By the range: rounding may leave a standard deviation above zero.
     still = [n for n, x in zip(names, np.concatenate(arrays).T, strict=True) if np.ptp(x) == 0]
     if len(still) == len(names):
         raise InvalidArgument("nothing ever changes in these series, so there is no motion to explain")
@@ -193,8 +183,7 @@ def _check(arrays: Sequence[Array], dt: float, names: Sequence[str], parameter: 
 def read_trajectories(
     series: Any, dt: float | None, names: Iterable[str] | None, continuous: bool, fewest: int
 ) -> Trajectories:
-    """The trajectories of which equations are to be found: rates of change (of what is `continuous`) need a
-    step of time, and series of at least the `fewest` times."""
+    """The trajectories for a search; a `continuous` system needs `dt`, and `fewest` times per series."""
     if continuous and dt is None and not isinstance(series, Trajectories):
         raise InvalidArgument(
             "`dt`, the step of time, is not given, and rates of change need it; give it (1.0 if rows are one "
@@ -211,18 +200,17 @@ def read_trajectories(
 
 
 def latent_names(count: int) -> tuple[str, ...]:
-    """What hidden parameters are called: z, or z1, z2, ..."""
+    """The names of hidden parameters: z, or z1, z2, ..."""
     return ("z",) if count == 1 else tuple(f"z{i + 1}" for i in range(count))
 
 
 def check_latents(latents: int, trajectories: Trajectories, fewest: int) -> None:
-    """Refuses hidden parameters that fewer than the `fewest` series, or the states' names, leave no room
-    for."""
+    """Refuses hidden parameters with fewer than `fewest` series, or with states of the same names."""
     if latents < 1 or len(trajectories.series) < fewest:
         raise InvalidArgument(
             f"{counted(latents, 'hidden parameter')} in {len(trajectories.series)} series: give at least "
             f"{fewest} series, each with a parameter of its own, or no `latents`"
         )
-    # Fewer may be found than were allowed, so that a single z must be free as well.
+    # Fewer may be found than allowed, so the name of a single one must be free too.
     if taken := {"z", *(f"z{i + 1}" for i in range(latents))} & set(trajectories.names):
         raise InvalidArgument(f"a state is named {min(taken)}, as hidden parameters are; rename it")

@@ -1,4 +1,4 @@
-"""Whether a formula becomes identical to a truth when its constants move within an allowance."""
+"""Whether a formula is identical to a truth once its constants move within an allowance."""
 
 from __future__ import annotations
 
@@ -17,18 +17,37 @@ from eqlearn.symbolic.parametric import DIGITS, Formula
 
 Box: TypeAlias = Mapping[str, tuple[float, float]]
 
-SEED = 2019
-NEAR, WIDE, AFAR = 256, 1024, 256
-REACH = 4.0
-REACHES_AFAR = (4e2, 4e4)
+
+@dataclass(frozen=True)
+class Rules:
+    """Where formulas are compared and when they count as identical.
+
+    Numbers of points on the training box (`near`), on a box `reach` times as wide (`wide`) and on each of the
+    `far_reaches` (`afar`); deviations below `identical`, far away `identical_afar`, are rounding. Constants are
+    moved on about `fitted_points` points in at most `steps` evaluations.
+    """
+
+    seed: int = 2019
+    near: int = 256
+    wide: int = 1024
+    afar: int = 256
+    reach: float = 4.0
+    far_reaches: tuple[float, ...] = (4e2, 4e4)
+    identical: float = 1e-8
+    identical_afar: float = 1e-6
+    steps: int = 100
+    fitted_points: int = 400
+
+
+RULES = Rules()
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluationPoints:
-    """Points, the truth's values at them, and the scale to which deviations there are relative.
+    """Points, the values of the truth there, and the scale of relative deviations.
 
-    The scale is the truth's distance from its median on the training box, but at least the typical
-    distance: a zero of the truth asks for nothing impossible, and a large constant hides nothing.
+    The scale is the distance of the truth from its median on the training box, at least the typical distance:
+    so a zero of the truth demands nothing impossible, and a large constant term hides nothing.
     """
 
     truth: Formula
@@ -37,7 +56,7 @@ class EvaluationPoints:
     scale: np.ndarray
 
     def some(self, keep: Any) -> EvaluationPoints:
-        """The same at a selection of the points."""
+        """A selection of the points."""
         return EvaluationPoints(self.truth, self.points[:, keep], self.values[keep], self.scale[keep])
 
     def __len__(self) -> int:
@@ -46,8 +65,8 @@ class EvaluationPoints:
 
 @dataclass(frozen=True, eq=False)
 class EvaluationSets:
-    """Where to compare with one truth: `near` (the training box), `wide` (it, and one four times as wide),
-    and `afar` (boxes hundreds of times as wide), which is None for a truth that is not real there."""
+    """Where to compare with a truth: on the training box (`near`), also on one four times as wide (`wide`),
+    and on much wider ones (`afar`, None if the truth is not real there)."""
 
     near: EvaluationPoints
     wide: EvaluationPoints
@@ -59,16 +78,16 @@ class EvaluationSets:
 
     @staticmethod
     def of(truth: Formula, box: Box) -> EvaluationSets:
-        rng = np.random.default_rng(SEED)
-        near = _draw(box, 1.0, NEAR, rng)
+        rng = np.random.default_rng(RULES.seed)
+        near = _draw(box, 1.0, RULES.near, rng)
         near = near[:, np.isfinite(truth(near))]
-        if near.shape[1] < NEAR // 4:
+        if near.shape[1] < RULES.near // 4:
             raise InvalidArgument(
-                f"the truth is real and finite at only {near.shape[1]} of {NEAR} points of `box`; "
+                f"the truth is real and finite at only {near.shape[1]} of {RULES.near} points of `box`; "
                 "give the ranges from which its data were drawn"
             )
-        outside = _followed(truth, _draw(box, REACH, 4 * WIDE, rng), box)
-        evaluation = _measured(truth, near, outside[:, :WIDE])
+        outside = _followed(truth, _draw(box, RULES.reach, 4 * RULES.wide, rng), box)
+        evaluation = _measured(truth, near, outside[:, : RULES.wide])
         steady = _steady(evaluation, 1e-9, rng)
         steady[: near.shape[1]] = True
         return EvaluationSets(
@@ -83,15 +102,15 @@ def _draw(box: Box, factor: float, rows: int, rng: np.random.Generator) -> np.nd
 
 
 def _followed(truth: Formula, points: np.ndarray, box: Box) -> np.ndarray:
-    """Those of the points at which the truth is real and finite, and on the branch of the training box."""
+    """The points at which the truth is real, finite and on the branch of the training box."""
     values = truth(points)
     points = points[:, np.isfinite(values)]
     if not np.isnan(values).any():
         return points
-    # Beyond a stretch without real values lies another branch: sqrt(p/rho) is real at p, rho < 0 as well,
-    # but sqrt(p)/sqrt(rho), the same formula to whoever measured p, rho > 0, is not. So the walk along each
-    # variable, from the training box to its value at the point, must stay real; such stretches lie about
-    # zero more often than anywhere else, and are looked for there.
+    # Beyond a stretch without real values lies another branch: sqrt(p/rho) is real at p, rho < 0 as well, but
+    # sqrt(p)/sqrt(rho), which is the same on data with p, rho > 0, is not. So the path along each variable,
+    # from the training box to the point, must stay real; it is sampled more densely about zero, where such
+    # stretches usually lie.
     low, high = np.array(list(box.values()), dtype=float).T[:, :, None]
     start = np.clip(points, low, high)
     real = np.ones(points.shape[1], dtype=bool)
@@ -106,11 +125,11 @@ def _followed(truth: Formula, points: np.ndarray, box: Box) -> np.ndarray:
 
 
 def _afar(truth: Formula, near: np.ndarray, box: Box, rng: np.random.Generator) -> EvaluationPoints | None:
-    points = np.concatenate([_draw(box, reach, AFAR, rng) for reach in REACHES_AFAR], axis=1)
+    points = np.concatenate([_draw(box, reach, RULES.afar, rng) for reach in RULES.far_reaches], axis=1)
     evaluation = _measured(truth, near, _followed(truth, points, box))
     steady = _steady(evaluation, 1e-7, rng)
     steady[: near.shape[1]] = False
-    return evaluation.some(steady) if steady.sum() >= AFAR // 8 else None
+    return evaluation.some(steady) if steady.sum() >= RULES.afar // 8 else None
 
 
 def _measured(truth: Formula, near: np.ndarray, outside: np.ndarray) -> EvaluationPoints:
@@ -122,13 +141,13 @@ def _measured(truth: Formula, near: np.ndarray, outside: np.ndarray) -> Evaluati
     typical = float(np.median(distance[: len(inside)]))
     if distance[: len(inside)].max() <= 1e-12 * largest:
         typical = largest  # a constant
-    # Constants have 16 digits: below a millionth of the largest value, 9 of them can't be asked for.
+    # Constants have 16 digits, of which 9 can't be demanded below a millionth of the largest value.
     floor = max(typical, 1e-6 * largest) or 1.0
     return EvaluationPoints(truth, points, values, np.maximum(distance, floor))
 
 
 def _steady(evaluation: EvaluationPoints, tolerance: float, rng: np.random.Generator) -> np.ndarray:
-    # Where rounding the arguments upsets the truth itself (beside a pole, or thousands of periods away), no
+    # Where rounding the arguments changes the truth itself (near a pole, or thousands of periods away), no
     # formula with rounded constants can agree with it.
     nudge = 1.0 + 1e-13 * rng.choice([-1.0, 1.0], evaluation.points.shape)
     with np.errstate(all="ignore"):
@@ -136,13 +155,9 @@ def _steady(evaluation: EvaluationPoints, tolerance: float, rng: np.random.Gener
     return np.asarray(change <= tolerance)
 
 
-IDENTICAL, IDENTICAL_AFAR = 1e-8, 1e-6
-MOST_STEPS, MOST_POINTS = 100, 400
-
-
 @dataclass(frozen=True)
 class Clock:
-    """The moment at which a search for an identity gives up."""
+    """The time limit of a comparison."""
 
     end: float
 
@@ -165,10 +180,10 @@ class Comparison:
 
 
 def compare(formula: Formula, allowance: np.ndarray, evaluations: EvaluationSets, clock: Clock) -> Comparison:
-    """Moves the constants, each by no more than its allowance, to where the formula is nearest the truth."""
+    """Moves the constants, each within its allowance, to bring the formula closest to the truth."""
     best, constants = math.inf, formula.constants
     for witness in _witnesses(formula, allowance, evaluations, clock):
-        found = deviation(formula, witness, evaluations.wide, IDENTICAL, clock)
+        found = deviation(formula, witness, evaluations.wide, RULES.identical, clock)
         if found < best:
             best, constants = found, witness
         if best < 1e-12:
@@ -178,7 +193,7 @@ def compare(formula: Formula, allowance: np.ndarray, evaluations: EvaluationSets
         moved = float(np.max(change[change > 0] / np.abs(formula.constants[change > 0]), initial=0.0))
     if math.isinf(best):
         return Comparison("not real and finite everywhere the truth is", best, moved)
-    if not best < IDENTICAL:
+    if not best < RULES.identical:
         return Comparison(f"deviates by {best:.2g} with its constants moved as far as allowed", best, moved)
     if evaluations.afar is not None and not _holds_afar(
         formula, constants, evaluations.wide, evaluations.afar, clock
@@ -194,8 +209,8 @@ def deviation(
 ) -> float:
     """The largest relative deviation from the truth; infinite where the formula is not real and finite.
 
-    Points that miss the tolerance in float64 are tried in high precision, unless most of them do with finite
-    values: the formula may only have cancelled or overflowed there.
+    Points that miss the tolerance in float64, perhaps by cancellation or overflow, are tried in high
+    precision, unless half of all points miss it with finite values.
     """
     clock.check()
     with np.errstate(all="ignore"):
@@ -228,9 +243,9 @@ def _precise_deviation(
 def _witnesses(
     formula: Formula, allowance: np.ndarray, evaluations: EvaluationSets, clock: Clock
 ) -> Iterator[np.ndarray]:
-    """Constants within the allowance; if one set of them makes the formula the truth, that is proof."""
+    """Sets of constants within the allowance; one that makes the formula the truth is a proof."""
     if (allowance > 0).any():
-        # On the training box first: there a frequency that is a little off is not yet a period out of step.
+        # On the training box first, where a slightly wrong frequency is not yet out of phase by a period.
         constants = formula.constants
         for evaluation in (evaluations.near, evaluations.wide):
             constants = _moved(formula, constants, allowance, evaluation, clock)
@@ -249,7 +264,7 @@ def _moved(
 
     free = allowance > 0
     centre, reach, step = formula.constants, allowance[free], 1e-3
-    evaluation = evaluation.some(slice(None, None, 1 + len(evaluation) // MOST_POINTS))
+    evaluation = evaluation.some(slice(None, None, 1 + len(evaluation) // RULES.fitted_points))
     seen = evaluation.some(np.isfinite(formula(evaluation.points, start)))
     if len(seen) == 0:
         return start
@@ -275,7 +290,7 @@ def _moved(
 
     u = np.clip((start - centre)[free] / reach, -1.0, 1.0)
     found = least_squares(
-        residual, u, slope, (-1.0, 1.0), ftol=1e-6, xtol=1e-15, gtol=1e-15, max_nfev=MOST_STEPS
+        residual, u, slope, (-1.0, 1.0), ftol=1e-6, xtol=1e-15, gtol=1e-15, max_nfev=RULES.steps
     )
     return constants(found.x)
 
@@ -283,13 +298,14 @@ def _moved(
 def _holds_afar(
     formula: Formula, constants: np.ndarray, wide: EvaluationPoints, afar: EvaluationPoints, clock: Clock
 ) -> bool:
-    """Whether the identity goes on far outside the box, as that of x and A·sin(x/A) does not."""
-    if deviation(formula, constants, afar, IDENTICAL_AFAR, clock) < IDENTICAL_AFAR:
+    """Whether the identity also holds far outside the box, unlike that of x and A·sin(x/A)."""
+    tolerance = RULES.identical_afar
+    if deviation(formula, constants, afar, tolerance, clock) < tolerance:
         return True
-    # The dust of a fit, nothing on the box, may still grow beyond all bounds outside it.
+    # Residual terms of a fit, negligible on the box, may grow without bound outside it.
     terms = [Formula(t, formula.variables) for t in sp.Add.make_args(formula.filled(constants))]
     kept = [t.expr for t in terms if not np.all(np.abs(t(wide.points)) < 1e-9 * wide.scale)]
     if len(kept) == len(terms):
         return False
     clean = Formula(sp.Add(*kept), formula.variables)
-    return deviation(clean, clean.constants, afar, IDENTICAL_AFAR, clock) < IDENTICAL_AFAR
+    return deviation(clean, clean.constants, afar, tolerance, clock) < tolerance

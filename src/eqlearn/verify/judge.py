@@ -1,4 +1,4 @@
-"""The judge: whether an equation is the truth, by identity and not by how well it fits."""
+"""The judge: whether an equation is identical to the truth, not merely close to it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SMALL_TERM = 0.02
 # Larger formulas are neither compiled nor expanded, which keeps the time bounded.
 MOST_NODES, MOST_TERMS = 1000, 300
 
-# What a candidate may use whatever the truth is: SymPy's own families, to which a function added to the table
-# belongs if it is elementary; the others (abs, erf) only where the truth has them.
+# What a candidate may use whatever the truth is: SymPy's families of elementary functions, also of those that
+# users add to the table. Others (abs, erf) are allowed only where the truth has them.
 ELEMENTARY = (
     *(sp.Symbol, sp.Number, sp.NumberSymbol, sp.Add, sp.Mul, sp.Pow, sp.exp, sp.log),
     *(TrigonometricFunction, InverseTrigonometricFunction, HyperbolicFunction, InverseHyperbolicFunction),
@@ -41,8 +41,8 @@ FAILURES = (ArithmeticError, TypeError, ValueError, RecursionError, MemoryError)
 class Verdict:
     """What the judge found, and why.
 
-    `deviation` is the largest from the truth, relative to the truth's spread, with the constants that come
-    closest; `moved` is the largest relative change of a constant which that takes.
+    `deviation` is the largest from the truth, relative to its spread, with the constants that come closest;
+    `moved` is the largest relative change of a constant that this takes.
     """
 
     tier: Tier
@@ -66,14 +66,14 @@ def judge(
     standard_errors: Sequence[float | None] | None = None,
     seconds: float = 5.0,
 ) -> Verdict:
-    """Decides whether `candidate` is `truth`; `box` holds the range of every variable in the training data.
+    """Decides whether `candidate` is `truth`; `box` is the range of every variable in the training data.
 
     Both are equations, or anything else with an `expr`. The candidate must become identical to the truth, on
     fresh points of a box four times as wide, when its own float constants move: not at all (tier `exact`),
     by at most 0.1 % or three standard errors each (`symbolic`), or by 5 % after terms below 2 % of the
     output's range are dropped (`paper`). `standard_errors` are in the order of `Equation.constants`; one that
-    is None or NaN is not known (the constant may move by 0.1 %), an infinite one belongs to a constant that
-    others make up for (it may move by its own size). What can't be computed, or not in time, is `wrong`.
+    is None or NaN is unknown (the constant may move by 0.1 %), an infinite one belongs to a constant that
+    others can compensate (it may move by its own size). What can't be computed, or not in time, is `wrong`.
     """
     for name, equation in (("candidate", candidate), ("truth", truth)):
         if not isinstance(getattr(equation, "expr", None), sp.Expr):
@@ -84,8 +84,7 @@ def judge(
         _check_errors(standard_errors, len(Formula(expr, tuple(box)).constants))
     evaluations = EvaluationSets.of(Formula(true, tuple(box)), box)
     try:
-        flaw = _refusal(expr, true, box)
-        if flaw:
+        if flaw := _refusal(expr, true, box):
             return Verdict("wrong", flaw)
         most_nodes = 2 * max(_size(true), _size(_multiplied_out(true))) + 8
         return _decide(expr, standard_errors, evaluations, most_nodes, Clock.of(seconds))
@@ -111,18 +110,17 @@ def _check_errors(standard_errors: Sequence[float | None], constants: int) -> No
             f"`standard_errors` has {len(standard_errors)} entries for the {constants} float constants of "
             "`candidate`; give one for each, None where it is not known"
         )
-    negative = [e for e in standard_errors if e is not None and e < 0]
-    if negative:
+    if negative := [e for e in standard_errors if e is not None and e < 0]:
         raise InvalidArgument(f"`standard_errors` must not be negative, got {negative[0]}")
 
 
 def _real(expr: sp.Expr) -> sp.Expr:
-    """The expression in real symbols, the variables being known by name."""
+    """The expression in real symbols of the same names."""
     return expr.xreplace({s: real_symbol(s.name) for s in expr.free_symbols})
 
 
 def _refusal(expr: sp.Expr, truth: sp.Expr, box: Box) -> str:
-    """Why a candidate is not looked at any further; empty if it is."""
+    """Why a candidate is refused without a comparison; empty if it is not."""
     words = (*ELEMENTARY, *{node.func for node in sp.preorder_traversal(truth)})
     for count, node in enumerate(sp.preorder_traversal(expr)):
         if count == MOST_NODES:
@@ -155,7 +153,7 @@ def _decide(
         if not strict.flaw:
             reason = f"identical once its constants move by at most {strict.moved:.2g} of their size"
             return Verdict("symbolic", reason, strict.deviation, strict.moved)
-    # Terms may be as small in the truth, so the whole is tried as well.
+    # The truth may have small terms too, so the whole is tried as well.
     rest = _without_small_terms(expanded, evaluations, clock)
     for form, nodes in {rest: _size(rest), expr: size}.items():
         if nodes > most_nodes:
@@ -175,16 +173,15 @@ def _allowance(constants: np.ndarray, standard_errors: Sequence[float | None] | 
     size = np.abs(constants)
     if standard_errors is None:
         return np.asarray(CLEAN_ALLOWANCE * size)
-    noisy = STANDARD_ERRORS * np.array([math.nan if e is None else e for e in standard_errors], float)
+    noisy = STANDARD_ERRORS * np.array(standard_errors, dtype=float)  # None is NaN
     noisy = np.where(np.isinf(noisy), size, noisy)
-    # A move of 1e-9 is no move: deviations of that size count as none.
-    return np.asarray(
-        np.where(np.isnan(noisy), CLEAN_ALLOWANCE * size, np.maximum(noisy, EXACT_DEVIATION * size))
-    )
+    # At least 1e-9: deviations of that size count as none.
+    known = np.maximum(noisy, EXACT_DEVIATION * size)
+    return np.asarray(np.where(np.isnan(noisy), CLEAN_ALLOWANCE * size, known))
 
 
 def _without_small_terms(expr: sp.Expr, evaluations: EvaluationSets, clock: Clock) -> sp.Expr:
-    """The sum without those of its terms that are below 2 % of the output's range on the training box."""
+    """The sum without terms below 2 % of the range of the output on the training box."""
     small = SMALL_TERM * np.ptp(evaluations.near.values)
     kept = []
     for term in sp.Add.make_args(expr):
@@ -199,7 +196,7 @@ def _size(expr: sp.Expr) -> int:
 
 
 def _multiplied_out(expr: sp.Expr) -> sp.Expr:
-    """The expression as one sum, what is inside functions left alone; as it is if that had too many terms."""
+    """The expression as one sum, without expanding inside functions; unchanged if it had too many terms."""
     return _expand(expr) if _terms(expr) <= MOST_TERMS else expr
 
 
