@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy as sp
 import torch
 from torch import nn
 
@@ -19,6 +20,7 @@ from eqlearn import (
     Equation,
     Export,
     Form,
+    Function,
     ImageArithmetic,
     Settings,
     Strategy,
@@ -31,10 +33,12 @@ from eqlearn import (
     register_encoder,
     register_export,
     register_form,
+    register_function,
     register_rule,
     register_strategy,
 )
 from eqlearn.dynamics.forms import FORMS
+from eqlearn.functions import FUNCTIONS, NAMES
 from eqlearn.latent.encoder import ENCODERS, Encoder
 from eqlearn.search.candidate import RULES
 from eqlearn.search.strategies import STRATEGIES
@@ -82,7 +86,7 @@ def test_a_language_of_one_s_own():
 def difference():
     """Equations that say by how much a state changes from one time to the next."""
 
-    def table(trajectories):
+    def table(trajectories, settings):
         series = trajectories.series
         return np.concatenate([s[:-1] for s in series]), np.concatenate([np.diff(s, axis=0) for s in series])
 
@@ -156,7 +160,7 @@ def test_an_encoder_that_can_not_stand_before_an_equation_is_refused(give, words
         (register_strategy, lambda: [Strategy("linear", lambda problem, stop: ())]),
         (register_rule, lambda: ["accuracy", min]),
         (register_export, lambda: [Export("c", "C", lambda equation, name: "")]),
-        (register_form, lambda: [Form("map", str, lambda t: (t, t), lambda f, y, dt, n: f(y))]),
+        (register_form, lambda: [Form("map", str, lambda t, s: (t, t), lambda f, y, dt, n: f(y))]),
         (register_encoder, lambda: ["image", Mean]),
     ],
 )
@@ -174,14 +178,36 @@ def test_a_name_that_is_taken_is_refused(register, again):
         lambda: register_export(3),
         lambda: register_form("map"),
         lambda: register_encoder("mine", 3),
+        lambda: register_function("erfc"),
         lambda: Strategy("mine", 3),
+        lambda: Settings(strategies="linear"),
+        lambda: Settings(strategies=None),
+        lambda: discover([[0.0], [1.0]], [0.0, 1.0], settings=Settings(strategies=("numbers",))),
         lambda: Export("mine", "Mine", 3),
         lambda: Form("mine", str, 3, 3),
     ],
 )
 def test_what_is_no_such_thing_is_refused(bad):
+    register_strategy(Strategy("numbers", lambda problem, stop: [1, 2]))
+
     with pytest.raises(errors.WrongType):
         bad()
+
+
+def test_a_function_of_one_s_own():
+    spelled = {"numpy": "scipy.special.erfc", "torch": "torch.special.erfc", "mpmath": "erfc"}
+    register_function(Function("erfcx2", sp.erfc, **spelled))
+    try:
+        equation = Equation.parse("2*erfcx2(x)", ["x"])
+        np.testing.assert_allclose(equation(np.array([[0.0], [1.0]])), [2.0, 2 * 0.15729920705028513])
+    finally:
+        del NAMES[FUNCTIONS.pop("erfcx2").sympy]
+
+
+@pytest.mark.parametrize("name", ["sin", "cube", "add", "2x", 3])
+def test_a_function_whose_name_means_something_else_is_refused(name, unchecked_types):
+    with pytest.raises(errors.InvalidArgument, match="name"):
+        register_function(Function(name, sp.erfc, numpy="scipy.special.erfc"))
 
 
 def test_all_of_it_is_public():

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import sympy as sp
 
-from eqlearn.errors import InvalidArgument
+from eqlearn.errors import InvalidArgument, WrongType
 
 Spelling: TypeAlias = "str | Callable[[Any], Any] | None"
 
@@ -172,7 +172,7 @@ class Algebra(dict[str, Any]):
 
 NUMPY, TORCH, SYMPY = Algebra("numpy"), Algebra("torch"), Algebra("sympy", sp.pi, sp.E)
 # Names with another meaning in a tape, in the text of a formula or in an algebra.
-_TAKEN = {"add", "mul", "div", "neg", "pow", "power", "variable", "constant", "number", "E", *dir(NUMPY)}
+TAKEN = {"add", "mul", "div", "neg", "pow", "power", "variable", "constant", "number", "E", *dir(NUMPY)}
 
 
 def register_function(function: Function) -> Function:
@@ -184,12 +184,14 @@ def register_function(function: Function) -> Function:
 
     It can then be parsed, computed and exported, is in every algebra (`m.erfc`), and is a primitive.
     """
+    if not isinstance(function, Function):
+        raise WrongType(f"`function` must be a Function, got {function!r}")
     name = function.name
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name):
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z_0-9]*", name):
         raise InvalidArgument(f"a function's `name` must be an identifier, got {name!r}")
     if FUNCTIONS.get(name) is function:
         return function
-    if name in FUNCTIONS or name in _TAKEN:
+    if name in FUNCTIONS or name in TAKEN:
         raise InvalidArgument(f"the name {name!r} is taken; choose another `name` for the function")
     if function.sympy in NAMES:
         raise InvalidArgument(f"function {name!r}: `sympy` is known already, as {NAMES[function.sympy]!r}")

@@ -4,7 +4,8 @@ import sympy as sp
 
 from eqlearn.dynamics.discover import discover_dynamics
 from eqlearn.dynamics.forms import FORMS
-from eqlearn.errors import InvalidArgument, UnknownName
+from eqlearn.dynamics.settings import MOTION, MotionSettings
+from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.trajectories import Trajectories
 from moving import damped, lorenz, lotka_volterra, series_of
@@ -118,7 +119,9 @@ def test_progress_is_told_of_all_states_together(watched):
 
 
 def test_the_table_of_a_map_is_each_state_and_the_next():
-    X, y = FORMS["map"].table(Trajectories.of([np.arange(4.0)[:, None], np.arange(7.0, 9.0)[:, None]]))
+    X, y = FORMS["map"].table(
+        Trajectories.of([np.arange(4.0)[:, None], np.arange(7.0, 9.0)[:, None]]), MOTION
+    )
 
     np.testing.assert_array_equal(np.hstack([X, y]), [[0, 1], [1, 2], [2, 3], [7, 8]])
 
@@ -170,3 +173,19 @@ def test_an_exact_map_is_kept_however_few_its_steps():
 
     np.testing.assert_allclose(found.simulate([1.0, 0.0], 59), turn, atol=1e-9)
     assert found.found.exact
+
+
+def test_settings_are_obeyed_and_checked(monkeypatch):
+    (series,) = series_of(damped, [[1.0, 0.0]], 6.0, 0.1)
+    few = MotionSettings(rate_rows=25, short_steps=6)
+
+    found = discover_dynamics([series], dt=0.1, names=["x", "v"], restarts=1, settings=few)
+
+    assert len(found.rows[0]) == 25
+    assert found.horizon == 6
+
+
+@pytest.mark.usefixtures("unchecked_types")
+def test_settings_of_another_kind_are_refused():
+    with pytest.raises(WrongType, match="MotionSettings"):
+        discover_dynamics([np.zeros((9, 1))], dt=0.1, settings=3)

@@ -62,6 +62,14 @@ def test_a_run_with_other_strategies_is_not_continued(run, capsys):
     assert "strategies" in capsys.readouterr().err
 
 
+def test_a_run_that_does_not_say_its_version_is_not_continued(run, capsys):
+    rewritten(run, lambda said: said.update(environment=None))
+
+    assert main([*FIT, "--resume"]) == 2
+
+    assert "begun by eqlearn None" in capsys.readouterr().err
+
+
 def test_a_run_of_an_earlier_version_can_still_be_shown(run, capsys):
     def as_before(said):
         for candidate in said["front"]:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 
-from eqlearn.errors import InvalidArgument, NotFinite
+from eqlearn.errors import InvalidArgument, NotFinite, WrongType
 from eqlearn.validation.trajectories import Trajectories, check_latents, read_trajectories
 
 STATES = torch.arange(24.0, dtype=torch.float64).reshape(2, 6, 2)
@@ -186,3 +186,20 @@ def test_hidden_parameters_need_series_and_names(latents, names, words):
 
 def test_a_map_needs_neither():
     assert read_trajectories([WAVE[:4]], None, None, False, 5).dt == 1.0
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: Trajectories(None, 0.1, ["u"]),
+        lambda: Trajectories([WAVE], 0.1, None),
+        lambda: Trajectories([WAVE], None, ["u", "v"]),
+        lambda: Trajectories([WAVE], "a", ["u", "v"]),
+        lambda: Trajectories.of(None),
+        lambda: Trajectories.of(3),
+    ],
+)
+def test_what_can_not_be_series_is_refused(bad):
+    with pytest.raises((InvalidArgument, WrongType)):
+        bad()

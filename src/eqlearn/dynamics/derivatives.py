@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eqlearn.dynamics.settings import MOTION
+from eqlearn.dynamics.settings import MOTION, MotionSettings
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,14 @@ class SavitzkyGolay:
         return np.concatenate([start, middle, end])
 
 
-def smooth(series: Sequence[np.ndarray], dt: float) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def smooth(
+    series: Sequence[np.ndarray], dt: float, settings: MotionSettings = MOTION
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """States and rates of change of series `(time, states)`, each state with a window of its own.
 
     Times at the ends, where the window is not full, are left out, but never more than a fifth of a series.
     """
-    windows = [choose_window([one[:, k] for one in series]) for k in range(series[0].shape[1])]
+    windows = [choose_window([one[:, k] for one in series], settings) for k in range(series[0].shape[1])]
     half = max(window.half for window in windows)
     states, rates = [], []
     for one in series:
@@ -56,13 +58,13 @@ def smooth(series: Sequence[np.ndarray], dt: float) -> tuple[list[np.ndarray], l
     return states, rates
 
 
-def choose_window(series: Sequence[np.ndarray]) -> SavitzkyGolay:
+def choose_window(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> SavitzkyGolay:
     """The window whose slopes of these series `(time,)` have the least expected error.
 
     The noise is the residual of the best window when it predicts each value from the others. A window's
     error is the noise that passes through it, and the bias that a polynomial two degrees higher shows.
     """
-    windows = _windows(min(len(one) for one in series))
+    windows = _windows(min(len(one) for one in series), settings)
     left_out = [_left_out(series, window) for window in windows]
     noise = min(left_out)
     # A window that smooths the motion itself away shows no bias, but does not predict the values.
@@ -70,21 +72,21 @@ def choose_window(series: Sequence[np.ndarray]) -> SavitzkyGolay:
     return min(faithful, key=lambda window: _slope_error(series, window, noise))
 
 
-def noise_level(series: Sequence[np.ndarray]) -> np.ndarray:
+def noise_level(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> np.ndarray:
     """The standard deviation of each state's noise: how far values are from what their neighbours predict."""
     times = min(len(one) for one in series)
     left = [
-        min(_left_out([one[:, k] for one in series], window) for window in _windows(times))
+        min(_left_out([one[:, k] for one in series], window) for window in _windows(times, settings))
         for k in range(series[0].shape[1])
     ]
     return np.sqrt(left)
 
 
-def _windows(times: int) -> list[SavitzkyGolay]:
-    largest = min((times - 1) // 2, MOTION.max_half_window)
+def _windows(times: int, settings: MotionSettings) -> list[SavitzkyGolay]:
+    largest = min((times - 1) // 2, settings.max_half_window)
     halves = sorted({round(h) for h in np.geomspace(2, largest, 24)})
     # As many values as a polynomial two degrees higher has coefficients.
-    return [SavitzkyGolay(h, d) for d in MOTION.window_degrees for h in halves if 2 * h + 1 >= d + 3]
+    return [SavitzkyGolay(h, d) for d in settings.window_degrees for h in halves if 2 * h + 1 >= d + 3]
 
 
 def _left_out(series: Sequence[np.ndarray], window: SavitzkyGolay) -> float:

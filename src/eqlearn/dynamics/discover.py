@@ -25,7 +25,7 @@ from eqlearn.search.search import Found, Progress, discover
 from eqlearn.search.settings import SCIENCE
 from eqlearn.search.step import Journal
 from eqlearn.symbolic.equation import Equation
-from eqlearn.validation.options import check_budget
+from eqlearn.validation.options import check_budget, check_settings
 from eqlearn.validation.trajectories import Trajectories, read_trajectories
 
 
@@ -102,6 +102,7 @@ def discover_dynamics(
     """
     check_budget(seconds, restarts)
     kind = find_form(form)
+    check_settings(settings, MotionSettings)
     trajectories = read_trajectories(series, dt, names, kind.continuous, kind.min_times)
     began = time.time()
     end = math.inf if seconds is None else began + seconds
@@ -137,11 +138,13 @@ class _Task:
     ) -> None:
         self.trajectories, self.form, self.settings, self.began = trajectories, form, settings, began
         self.progress, self.journal, self.options = progress, journal, options
-        self.X, self.y = form.table(trajectories)
+        self.X, self.y = form.table(trajectories, settings)
         self.noise = np.zeros(len(trajectories.names))
         if form.continuous:
-            self.noise = noise_level(trajectories.long) / trajectories.spread
-        self.segments = Segments.of(trajectories, form.name, settings.short_steps, settings.choice_segments)
+            self.noise = noise_level(trajectories.long, settings) / trajectories.spread
+        self.segments = Segments.of(
+            trajectories, form.name, settings.short_steps, settings.choice_segments, settings=settings
+        )
         self.found: list[dict[str, Found]] = [{} for _ in trajectories.names]
         self.stopped = False
 
@@ -235,7 +238,9 @@ class _Task:
         """Refits on long pieces where there is noise, snaps, and lists the front."""
         noisy = model.fit.finite and model.error > self.settings.noisy
         steps = self.settings.long_steps if noisy else self.settings.short_steps
-        segments = Segments.of(self.trajectories, self.form.name, steps, self.settings.fit_segments)
+        segments = Segments.of(
+            self.trajectories, self.form.name, steps, self.settings.fit_segments, settings=self.settings
+        )
         try:
             final = fitted_model(model.equations, segments)
             if final.fit.finite:

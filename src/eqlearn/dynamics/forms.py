@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from eqlearn.dynamics.derivatives import smooth
-from eqlearn.dynamics.settings import MOTION
+from eqlearn.dynamics.settings import MotionSettings
 from eqlearn.errors import WrongType
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.options import checked_choice, enter
@@ -46,7 +46,7 @@ def step_once(f: Rate, y: Any, *, form: CellForm, stepper: str, dt: Any) -> Any:
 class Form:
     """A kind of system of equations `f`, one for each state.
 
-    `table(trajectories)` gives states and what the equations should give there, `(rows, states)` each;
+    `table(trajectories, settings)` gives states and what the equations should give there, `(rows, states)`;
     `step(f, y, dt, substeps)` the states one step of time later, which must be linear in `y` and `f`, as the
     formulas of Runge and Kutta are, since slopes travel along. `label` says what a state's equation is of.
     A form that is `continuous` needs a step of time and series of `min_times`, and is simulated in steps as
@@ -55,7 +55,7 @@ class Form:
 
     name: str
     label: Callable[[str], str]
-    table: Callable[[Trajectories], tuple[np.ndarray, np.ndarray]]
+    table: Callable[[Trajectories, MotionSettings], tuple[np.ndarray, np.ndarray]]
     step: Callable[[Rate, np.ndarray, float, int], np.ndarray]
     continuous: bool = False
     min_times: int = 2
@@ -66,15 +66,15 @@ class Form:
                 raise WrongType(f"form {self.name!r}: `{field}` must be a function")
 
 
-def _rates(trajectories: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+def _rates(trajectories: Trajectories, settings: MotionSettings) -> tuple[np.ndarray, np.ndarray]:
     """States and their rates of change, smoothed, on rows spread evenly over all times."""
-    states, rates = smooth(trajectories.long, trajectories.dt)
+    states, rates = smooth(trajectories.long, trajectories.dt, settings)
     X, y = np.concatenate(states), np.concatenate(rates)
-    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), MOTION.rate_rows)).round().astype(int))
+    rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), settings.rate_rows)).round().astype(int))
     return X[rows], y[rows]
 
 
-def _successors(trajectories: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+def _successors(trajectories: Trajectories, settings: MotionSettings) -> tuple[np.ndarray, np.ndarray]:
     """States and what follows them, as they are."""
     series = trajectories.series
     return np.concatenate([one[:-1] for one in series]), np.concatenate([one[1:] for one in series])
@@ -87,7 +87,8 @@ def _integrated(f: Rate, y: np.ndarray, dt: float, substeps: int) -> np.ndarray:
 
 
 FORMS: dict[str, Form] = {
-    "ode": Form("ode", lambda name: f"d{name}/dt", _rates, _integrated, True, MOTION.min_times),
+    # Seven values: the narrowest window whose polynomial another, two degrees higher, can judge.
+    "ode": Form("ode", lambda name: f"d{name}/dt", _rates, _integrated, True, 7),
     "map": Form("map", lambda name: f"{name}'", _successors, lambda f, y, dt, substeps: f(y)),
 }
 

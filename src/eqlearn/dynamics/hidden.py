@@ -156,7 +156,12 @@ def _fits(
     vector_field, trajectories, fits = VectorField(law.equations), law.trajectories, []
     for i in range(len(trajectories.series)):
         pieces = Segments.of(
-            trajectories.part([i]), law.form, law.steps, law.settings.hidden_segments, trajectories.spread
+            trajectories.part([i]),
+            law.form,
+            law.steps,
+            law.settings.hidden_segments,
+            trajectories.spread,
+            law.settings,
         )
         constants = (law.fits[i].values if law.fits else vector_field.start).copy()
         if fixed is not None and common is not None:
@@ -198,7 +203,7 @@ def _found(law: _Law, first: FoundMotion, trajectories: Trajectories, seconds: f
     )  # fmt: skip
     X, y = [], []
     for i, z in enumerate(parameters):
-        states, targets = find_form(law.form).table(trajectories.part([i]))
+        states, targets = find_form(law.form).table(trajectories.part([i]), law.settings)
         X.append(np.concatenate([states, np.tile(z, (len(states), 1))], axis=1))
         y.append(targets)
     found = replace(

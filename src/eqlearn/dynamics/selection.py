@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 import sympy as sp
 
-from eqlearn.dynamics.settings import MOTION
 from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, enough_substeps, shoot
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE, description_length
@@ -106,7 +105,7 @@ def best_together(
     From `stop` on no more alternatives are tried, and no more terms left out.
     """
     model = fitted_model(first, segments)
-    for _ in range(MOTION.sweeps):
+    for _ in range(segments.settings.sweeps):
         before = model
         for k, front in enumerate(fronts):
             for equation in front:

@@ -17,10 +17,10 @@ class MotionSettings:
     `short_steps` of `choice_segments`; the last fit takes `fit_segments`, of `long_steps` where an error
     above `noisy`, in units of the spread, says that constants gain from them. A state is explained when its
     simulation misses by at most `above_noise` times the noise and its law has at most `max_short` nodes; an
-    integrator's own error may be `below_noise` times the noise. Laws
-    of more than `max_simulated` nodes follow the errors of the rates, not the motion. States try their
-    alternatives in at most `sweeps`; a step of time is divided at most `max_substeps` times. Searches of one
-    layer and of all layers end at these shares of the time; the rest is for the choice and the fit.
+    integrator's own error may be `below_noise` times the noise, and a step of time is divided at most
+    `max_substeps` times for it. Laws of more than `max_simulated` nodes follow the errors of the rates, not
+    the motion. States try their alternatives in at most `sweeps`. Searches of one layer and of all layers end
+    at these shares of the time; the rest is for the choice and the fit.
 
     A hidden parameter needs `min_series`; the series that moves most gets the share `leading` of the time,
     and each is then fitted on `hidden_segments`. A constant differs between series if it varies by more than
@@ -29,7 +29,6 @@ class MotionSettings:
 
     window_degrees: tuple[int, ...] = (2, 4, 6, 8)
     max_half_window: int = 250
-    min_times: int = 7
     short_steps: int = 10
     long_steps: int = 40
     choice_segments: int = 40

@@ -11,7 +11,7 @@ import sympy as sp
 import torch
 
 from eqlearn.dynamics.forms import find_form, simulate
-from eqlearn.dynamics.settings import MOTION
+from eqlearn.dynamics.settings import MOTION, MotionSettings
 from eqlearn.functions import NUMPY
 from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.criteria import MOTION_ROUNDING, MOTION_TOLERANCE
@@ -33,14 +33,20 @@ class Segments:
     scale: np.ndarray
     dt: float
     form: str
+    settings: MotionSettings = MOTION
 
     @staticmethod
     def of(
-        trajectories: Trajectories, form: str, steps: int, most: int, scale: np.ndarray | None = None
+        trajectories: Trajectories,
+        form: str,
+        steps: int,
+        most: int,
+        scale: np.ndarray | None = None,
+        settings: MotionSettings = MOTION,
     ) -> Segments:
         """From `Trajectories.pieces`; the `scale` is the trajectories' own spread by default."""
         scale = trajectories.spread if scale is None else scale
-        return Segments(trajectories.pieces(steps, most) / scale, scale, trajectories.dt, form)
+        return Segments(trajectories.pieces(steps, most) / scale, scale, trajectories.dt, form, settings)
 
     @property
     def rows(self) -> int:
@@ -182,12 +188,12 @@ def enough_substeps(equations: Sequence[Equation], segments: Segments, noise: fl
     start, steps = some[:, 0] * segments.scale, some.shape[1] - 1
     substeps = 1
     coarse = simulate(equations, start, steps, segments.dt, form.name, substeps=substeps)
-    while substeps < MOTION.max_substeps:
+    while substeps < segments.settings.max_substeps:
         fine = simulate(equations, start, steps, segments.dt, form.name, substeps=2 * substeps)
         with np.errstate(all="ignore"):
             gaps = np.abs(fine - coarse) / segments.scale
         if np.isfinite(gaps).all() and gaps.max(initial=0.0) <= max(
-            MOTION_TOLERANCE, MOTION.below_noise * noise
+            MOTION_TOLERANCE, segments.settings.below_noise * noise
         ):
             break
         substeps, coarse = 2 * substeps, fine

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from eqlearn.errors import InvalidArgument, WrongType, counted
-from eqlearn.functions import FUNCTIONS, SYMPY, TORCH, Algebra, Function, register_function
+from eqlearn.functions import FUNCTIONS, SYMPY, TAKEN, TORCH, Algebra, Function, register_function
 from eqlearn.validation.options import check_least, checked_choice
 
 Guard: TypeAlias = Callable[..., tuple[Tensor, ...]]
@@ -164,6 +164,7 @@ PRIMITIVES: dict[str, Primitive] = {
 }
 
 _BUILT_IN, _TABLE = frozenset(PRIMITIVES), frozenset(FUNCTIONS)
+TAKEN.update(_BUILT_IN - _TABLE)  # a function of that name would mean something else in a formula
 
 PAPER = "one*2 id*4 square*4 sin*2 exp*2 sigmoid*2 mul*2"
 RELEASED = "one*2 id*4 square*4 sin4*2 expm1e*2 sigmoid*2 mul10*2"
@@ -190,6 +191,7 @@ def register(primitive: Primitive) -> Primitive:
         raise InvalidArgument(f"a primitive named {primitive.name!r} exists already; choose another `name`")
     _check_twins(primitive)
     PRIMITIVES[primitive.name] = primitive
+    TAKEN.add(primitive.name)
     return primitive
 
 

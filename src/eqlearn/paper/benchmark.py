@@ -111,7 +111,7 @@ def _modern(target: Target, condition: Condition, seed: int) -> dict[str, Any]:
         "seconds": seconds,
         "restarts": found.restarts,
         "exact_restarts": found.exact_restarts,
-        "way": found.best.method,
+        "method": found.best.method,
         "ended": found.ended,
         "failures": found.failures,
     }

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 
 RIGHT = ("exact", "symbolic")
+# What ledgers of 0.1.0 call some strategies.
+FORMER_NAMES = {
+    "scanned": "profiled", "reduced": "symmetry", "modulated": "product-library", "banks": "elimination",
+    "ladder": "stepwise",
+}  # fmt: skip
 
 
 def interval(successes: int, trials: int) -> tuple[float, float]:
@@ -40,7 +45,7 @@ def summary(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "seconds": median(t["seconds"] for t in trials),
         "restarts": restarts / len(trials),
         "per_restart": sum(t.get("exact_restarts", 0) for t in trials) / max(1, restarts),
-        "ways": Counter(t["way"] for t in trials if t["tier"] in RIGHT and "way" in t),
+        "methods": Counter(method for t in trials if t["tier"] in RIGHT and (method := _method(t))),
         "extrapolation_error": median(errors) if errors else None,
     }
 
@@ -55,7 +60,7 @@ def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> st
         exact, symbolic, counted = (f"{s[tier]}/{s['trials']}" for tier in ("exact", "symbolic", "paper"))
         row = [f"`{name}`", _shown(paper.get(name), "g"), exact, f"**{symbolic}**"]
         row += ["{:.2f} to {:.2f}".format(*s["interval"]), counted, f"{s['restarts']:.0f}"]
-        row += [f"{s['per_restart']:.2f}", _told(s["ways"]), f"{s['seconds']:.2f}"]
+        row += [f"{s['per_restart']:.2f}", _named(s["methods"]), f"{s['seconds']:.2f}"]
         rows.append([*row, _shown(s["extrapolation_error"], ".1e")])
     return table(heads, rows)
 
@@ -91,8 +96,16 @@ def _shown(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
 
 
-def _told(ways: Counter[str]) -> str:
-    return ", ".join(way if len(ways) == 1 else f"{way} {count}" for way, count in ways.most_common())
+def _method(trial: Mapping[str, Any]) -> str:
+    """How the law was found; ledgers of 0.1.0 call it `way`, and some strategies by former names."""
+    method = str(trial.get("method", trial.get("way", "")))
+    return FORMER_NAMES.get(method, method)
+
+
+def _named(methods: Counter[str]) -> str:
+    return ", ".join(
+        name if len(methods) == 1 else f"{name} {count}" for name, count in methods.most_common()
+    )
 
 
 def draw_rates(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> Figure:

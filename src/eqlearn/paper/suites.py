@@ -82,6 +82,6 @@ def trials(problem: Problem, seeds: Sequence[int], seconds: float) -> Iterator[d
             "training_error": found.best.training_error,
             "seconds": used,
             "restarts": found.restarts,
-            "way": found.best.method,
+            "method": found.best.method,
             "ended": found.ended,
         }

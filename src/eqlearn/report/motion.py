@@ -60,6 +60,8 @@ class Motion:
         if plain.get("format") != FORMAT or plain.get("version") != VERSION or set(tensors) != held:
             raise InvalidFile(f"{where} holds no motion that this version of eqlearn reads")
         dt, form = plain.get("dt"), plain.get("form")
+        if isinstance(form, str) and form not in FORMS:
+            raise InvalidFile(f"{where} has equations of the form {form!r:.40}, which is not registered here")
         if not isinstance(dt, float) or not 0 < dt < math.inf or form not in FORMS:
             raise InvalidFile(f"{where} is damaged: its step of time is {dt!r:.40}, its form {form!r:.40}")
         if not all(t.dtype == torch.float64 and bool(t.isfinite().all()) for t in tensors.values()):

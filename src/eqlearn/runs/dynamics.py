@@ -12,7 +12,7 @@ import numpy as np
 
 from eqlearn.dynamics.discover import FoundMotion, discover_dynamics
 from eqlearn.dynamics.hidden import discover_hidden
-from eqlearn.dynamics.settings import MOTION
+from eqlearn.dynamics.settings import MOTION, SEARCHES
 from eqlearn.dynamics.shooting import Segments, VectorField, shoot
 from eqlearn.io.trajectories import SeriesTable
 from eqlearn.report.motion import SERIES, TIMES, Motion
@@ -47,7 +47,8 @@ def search_dynamics(
     `form` and `latents` are as for `discover_dynamics` and `discover_hidden`. Ctrl-C ends the search and
     saves what was found.
     """
-    chosen = {"form": form, "latents": latents, **asdict(plan)}
+    strategies = {name: list(each.strategies) for name, each in SEARCHES.items()}
+    chosen = {"form": form, "latents": latents, **asdict(plan), "strategies": strategies}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.trajectories.series)} series", chosen, resume)
         history = History(folder, progress)

@@ -155,7 +155,8 @@ def _check_same(folder: RunFolder, data: Measurements | SeriesTable, settings: M
         raise InvalidArgument(
             f"the run in {folder} was made from other data or columns, so it can't be continued"
         )
-    began, here = before.get("environment", {}).get("eqlearn"), environment()["eqlearn"]
+    made, here = before.get("environment"), environment()["eqlearn"]
+    began = made.get("eqlearn") if isinstance(made, Mapping) else None
     if began != here:
         raise InvalidArgument(
             f"the run in {folder} was begun by eqlearn {began}, and this is {here}: continue it with that "

@@ -15,7 +15,7 @@ import numpy as np
 import sympy as sp
 import torch
 
-from eqlearn.errors import InvalidArgument, WrongType
+from eqlearn.errors import InvalidArgument
 from eqlearn.nn.primitives import PrimitivesLike, RegistrySnapshot, parse_kinds
 from eqlearn.numerics.budget import Deadline, one_thread
 from eqlearn.search.ansatz.target_transform import transforms
@@ -30,7 +30,14 @@ from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
 from eqlearn.search.step import Journal, Step, StepResult, take_step
-from eqlearn.validation.options import SearchPenalty, check_budget, check_jobs, checked_choice, checked_seed
+from eqlearn.validation.options import (
+    SearchPenalty,
+    check_budget,
+    check_jobs,
+    check_settings,
+    checked_choice,
+    checked_seed,
+)
 from eqlearn.validation.table import read_outside, read_table, split_rows
 
 
@@ -105,8 +112,7 @@ def discover(
     began = time.time()
     checked_choice("search penalty", penalty, tuple(SearchPenalty))
     check_budget(seconds, restarts)
-    if not isinstance(settings, Settings):
-        raise WrongType(f"`settings` must be a Settings object, got {settings!r}")
+    check_settings(settings, Settings)
     seed = checked_seed(seed)
     check_jobs(n_jobs)
     rule = find_rule(select, outside=extrapolation is not None)

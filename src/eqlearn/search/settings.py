@@ -9,7 +9,7 @@ from typing import Any
 from eqlearn.errors import InvalidArgument
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
-from eqlearn.validation.options import check_least
+from eqlearn.validation.options import check_least, checked_names
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
 SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
@@ -198,7 +198,9 @@ class Settings:
 
     def __post_init__(self, sketches: Any) -> None:
         if sketches is not None:
-            object.__setattr__(self, "strategies", tuple(FORMER_NAMES.get(name, name) for name in sketches))
+            names = checked_names(sketches, "sketches")
+            object.__setattr__(self, "strategies", tuple(FORMER_NAMES.get(name, name) for name in names))
+        object.__setattr__(self, "strategies", checked_names(self.strategies, "strategies"))
         for name in ("members", "rows", "enough_rows", "patience", "finalists"):
             check_least(name, getattr(self, name))
         if not 0 <= self.validation < 1:

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eqlearn.errors import WrongType
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import ENOUGH_LOSS, EXACT_LOSS, EXACT_SHARE, NO_COEFFICIENT
-from eqlearn.search.ansatz.layout import layout
+from eqlearn.search.ansatz.layout import Ansatz, layout
 from eqlearn.search.ansatz.target_transform import TargetTransform
 from eqlearn.search.networks.fit import Fit, Samples, levenberg_marquardt, normal_equations, stack, take
 from eqlearn.search.networks.population import Population
@@ -159,7 +160,9 @@ def _starts(
 ) -> Iterator[Proposal]:
     if task.strategy is not None:
         inputs, identity = problem.features.count, problem.vocabulary.identity
-        for ansatz in task.strategy.propose(problem, stop):
+        for ansatz in task.strategy.propose(problem, stop) or ():
+            if not isinstance(ansatz, Ansatz):
+                raise WrongType(f"strategy {task.method!r} must propose Ansatz objects, got {ansatz!r:.60}")
             yield ansatz.transform, layout([ansatz.readout] * ansatz.outputs, inputs, identity)
     for _ in range(task.members):
         if stop():

@@ -105,6 +105,12 @@ def seed_of(random_state: Any) -> int:
     raise WrongType(f"`random_state` must be None, a number or a numpy generator, got {random_state!r}")
 
 
+def check_settings(settings: Any, kind: type) -> None:
+    """Refuses what is not a settings object of that kind."""
+    if not isinstance(settings, kind):
+        raise WrongType(f"`settings` must be a {kind.__name__} object, got {settings!r}")
+
+
 def enter(what: str, name: str, thing: T, registry: dict[str, T]) -> T:
     """Adds a thing to a registry under its name, and returns it; refuses a name that is taken."""
     if not isinstance(name, str) or not name:
@@ -137,7 +143,8 @@ class SearchPenalty(StrEnum):
 
 def checked_names(names: Sequence[str], argument: str = "variables") -> tuple[str, ...]:
     """The names as a tuple, checked to be distinct and not empty."""
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    sequence = isinstance(names, Iterable) and not isinstance(names, str)
+    if not sequence or not all(isinstance(name, str) for name in names):
         raise WrongType(f"`{argument}` must be a sequence of names such as ['x', 'y'], got {names!r}")
     if len(set(names)) < len(names) or "" in names:
         raise InvalidArgument(f"`{argument}` must be distinct and not empty, got {list(names)!r}")

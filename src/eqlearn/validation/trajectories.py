@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
-from eqlearn.errors import InvalidArgument, NotFinite, counted, listed
+from eqlearn.errors import InvalidArgument, NotFinite, WrongType, counted, listed
 from eqlearn.validation.options import checked_names
 from eqlearn.validation.table import numbers_of
 
@@ -35,10 +36,11 @@ class Trajectories:
 
     def __init__(self, states: Any, dt: float, names: Iterable[str], parameter: Any = None) -> None:
         """From one tensor or array `(series, time, states)`, or a sequence of `(time, states)`."""
-        if getattr(states, "ndim", 3) != 3:
-            raise InvalidArgument(
-                f"`states` must be (series, times, states), got shape {tuple(states.shape)}"
-            )
+        if not isinstance(states, Iterable) or not isinstance(names, Iterable):
+            raise WrongType("trajectories need `states`, a sequence of (time, states), and a list of `names`")
+        shape = tuple(getattr(states, "shape", (0, 0, 0)))
+        if len(shape) != 3:
+            raise InvalidArgument(f"`states` must be (series, times, states), got shape {shape}")
         arrays = tuple(numbers_of(one, f"series {place}") for place, one in enumerate(states))
         known = None if parameter is None else numbers_of(parameter, "`parameter`")
         chosen = checked_names(names if isinstance(names, str) else tuple(names), "names")
@@ -69,6 +71,8 @@ class Trajectories:
         if getattr(series, "ndim", 0) == 1:
             raise InvalidArgument("`series` has one axis; one state over time is `series[:, None]`")
         series = [series] if getattr(series, "ndim", 0) == 2 else series
+        if not isinstance(series, Iterable):
+            raise WrongType(f"`series` must hold arrays (time, states), got {series!r}")
         arrays = [numbers_of(one, f"series {place}") for place, one in enumerate(series)]
         count = arrays[0].shape[-1] if arrays and arrays[0].ndim else 0
         chosen = [f"x{k}" for k in range(count)] if names is None else names
@@ -141,7 +145,7 @@ class Trajectories:
         return np.stack([series[i][at : at + steps + 1] for i, at in starts])
 
 
-def _check(arrays: Sequence[Array], dt: float, names: Sequence[str], parameter: Array | None) -> None:
+def _check(arrays: Sequence[Array], dt: Any, names: Sequence[str], parameter: Array | None) -> None:
     """Refuses what can't be a motion, with all problems of size in one message."""
     if not arrays:
         raise InvalidArgument("there is no series: `series` must be arrays (time, states), at least one")
@@ -154,7 +158,7 @@ def _check(arrays: Sequence[Array], dt: float, names: Sequence[str], parameter: 
         problems.append(f"series {short[0]} has {times}, but must make at least one step; leave it out")
     if len(names) != arrays[0].shape[1]:
         problems.append(f"`names` holds {len(names)} names for {arrays[0].shape[1]} states")
-    if not 0 < dt < math.inf:
+    if not isinstance(dt, Real) or not 0 < float(dt) < math.inf:
         problems.append(f"`dt` must be positive and finite, got {dt}")
     if parameter is not None and parameter.shape != (len(arrays),):
         problems.append(f"`parameter` holds {parameter.size} values for {len(arrays)} series")

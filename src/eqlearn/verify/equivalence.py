@@ -23,8 +23,8 @@ class Rules:
     """Where formulas are compared and when they count as identical.
 
     Numbers of points on the training box (`near`), on a box `reach` times as wide (`wide`) and on each of the
-    `far_reaches` (`afar`); deviations below `identical`, far away `identical_afar`, are rounding. Constants are
-    moved on about `fitted_points` points in at most `steps` evaluations.
+    `far_reaches` (`afar`); deviations below `identical`, far away `identical_afar`, are rounding. Constants
+    are moved on about `fitted_points` points in at most `steps` evaluations.
     """
 
     seed: int = 2019
