@@ -128,9 +128,9 @@ ABLATION_TELL = """\
 The search with each strategy off, one at a time, and without its networks. A formula is lost if it is found
 by the whole search alone, and gained if it is found without the strategy alone; fits that are wrong both
 times are compared by their error on fresh rows. The budget is counted in networks, so results do not depend
-on the machine; a strategy that the whole search never came to is not switched off again. Networks are drawn
-by the number of their round, so those after a strategy that is off are others: what shows in all rows alike
-is their luck. Formulas drawn at random have the seeds of {seeds} (`eqlearn.paper.random_formulas`)."""
+on the machine; a strategy that the whole search never came to is not switched off again. CPU seconds of the
+whole search, which comes first, include what it leaves in caches for the others. Formulas drawn at random
+have the seeds of {seeds} (`eqlearn.paper.random_formulas`)."""
 
 
 def read_ledgers(folder: Path) -> dict[str, dict[str, Any]]:
