@@ -1,11 +1,10 @@
 """Each strategy off, one at a time: what is counted, and what need not be run twice."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
-from eqlearn.runs.ledger import Ledger
 
+from eqlearn import Candidate, Equation, Progress
 from eqlearn.cli import main
 from eqlearn.paper.ablation import (
     ALL,
@@ -20,6 +19,7 @@ from eqlearn.paper.ablation import (
     spaced,
     trials,
 )
+from eqlearn.paper.ledger import Ledger
 from eqlearn.paper.suites import Problem, suites
 
 LINE = Problem("random", "line", "2*x1 + 3*x2 - 1", {"x1": (-1.0, 1.0), "x2": (0.0, 1.0)}, 40)
@@ -99,18 +99,21 @@ def test_the_budget_counts_networks_after_the_last_strategy(monkeypatch):
 
     assert (with_networks["rounds"], without["rounds"]) == (2, 1)
     assert with_networks["restarts"] > without["restarts"]
-    assert with_networks["ended"] == without["ended"] == "out of restarts"
+    assert (with_networks["ended"], without["ended"]) == ("out of restarts", "no further gain")
     assert without["method"] != NETWORKS
+
+
+MEAN = Candidate((Equation.parse("0", ["x"]),), 1.0, 0.0, exact=False)
 
 
 def test_the_budget_does_not_count_what_strategies_start():
     budget = Counted(strategies=2, networks=10)
 
     for number, restarts in ((1, 50), (2, 90), (3, 99)):
-        budget(SimpleNamespace(round=number, restarts=restarts))
+        budget(Progress(number, restarts, 0.0, MEAN))
     assert not budget.over
     with pytest.raises(KeyboardInterrupt):
-        budget(SimpleNamespace(round=4, restarts=100))
+        budget(Progress(4, 100, 0.0, MEAN))
 
     assert budget.over
 
