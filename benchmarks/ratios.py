@@ -3,8 +3,8 @@
     python benchmarks/ratios.py --against PATH_TO_OTHER_SRC [--repeats 3] [--only NAME]
 
 Every repeat runs each case in both trees, one after the other, in a process of its own, and the median of the
-repeats' ratios counts: other work on the machine slows both. A small search of another law runs untimed first.
-The cases are those of `fingerprint.py`, whose budgets are counted in restarts and steps.
+repeats' ratios counts: other work on the machine slows both. A small search of another law runs first,
+untimed. The cases are those of `fingerprint.py`, whose budgets are counted in restarts and steps.
 """
 
 from __future__ import annotations
