@@ -229,9 +229,11 @@ def _to_target(
 def _finalists(fits: list[Fit], rows: int, most: int, largest: int) -> list[Fit]:
     """The best by score that differ; large ones are costly to eliminate and seldom right, so few of them."""
     chosen: list[Fit] = []
-    for fit in sorted(fits, key=lambda f: f.score(rows)):
+    ranked = sorted(fits, key=lambda f: f.score(rows))
+    for place, fit in enumerate(ranked):
         twins = any(f.alike(fit) for f in chosen)
-        exact = [f for f in chosen if max(f.loss, fit.loss) < EXACT_LOSS and f.weights <= fit.weights]
+        # Two exact fits that are no larger, alike or not, leave a third nothing to say.
+        exact = [f for f in ranked[:place] if max(f.loss, fit.loss) < EXACT_LOSS and f.weights <= fit.weights]
         large = fit.weights > largest and any(f.weights > largest for f in chosen)
         if not twins and len(exact) < 2 and not large:
             chosen.append(fit)
