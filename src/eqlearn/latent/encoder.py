@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.latent.images import ImageEncoder
-from eqlearn.latent.series import SeriesEncoder
+from eqlearn.latent.motion.series import SeriesEncoder
 from eqlearn.validation.options import checked_choice, enter
 
 

@@ -7,7 +7,7 @@ import torch
 
 from eqlearn.dynamics.forms import STEPPERS
 from eqlearn.errors import InvalidArgument, UnknownName
-from eqlearn.latent.cells import CellShape, EQLCell, rollout
+from eqlearn.latent.motion.cells import CellShape, EQLCell, rollout
 from eqlearn.paper.baselines import ReLUCell
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol

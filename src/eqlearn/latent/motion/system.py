@@ -9,8 +9,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.latent.cells import rollout
 from eqlearn.latent.encoder import member_of, read_latents
+from eqlearn.latent.motion.cells import rollout
 from eqlearn.training.schedule import Phase
 from eqlearn.training.state import step_generator
 from eqlearn.validation.trajectories import Trajectories

@@ -11,11 +11,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.dynamics.settings import FINISH
-from eqlearn.latent.cells import rollout
 from eqlearn.latent.gauge import Gauge, canonical_gauge
-from eqlearn.latent.law import Law
-from eqlearn.latent.refine import Propagation, Refined, eliminate_terms, refine
-from eqlearn.latent.series import SeriesEncoder
+from eqlearn.latent.motion.cells import rollout
+from eqlearn.latent.motion.law import Law
+from eqlearn.latent.motion.refine import Propagation, Refined, eliminate_terms, refine
+from eqlearn.latent.motion.series import SeriesEncoder
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.least_squares import linear_fit
 from eqlearn.training.schedule import Phase

@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.func import jvp, vmap
 
 from eqlearn.dynamics.settings import FINISH
-from eqlearn.latent.cells import rollout
-from eqlearn.latent.law import Law
+from eqlearn.latent.motion.cells import rollout
+from eqlearn.latent.motion.law import Law
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_LOSS, information_criterion
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt

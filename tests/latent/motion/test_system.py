@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.latent.cells import CellShape, EQLCell
-from eqlearn.latent.find import DynamicsSettings, train_dynamics
 from eqlearn.latent.gauge import fit_gauge
-from eqlearn.latent.series import EncoderShape, SeriesEncoder
-from eqlearn.latent.system import DynamicsSystem, Pairs, PropagationLoss
+from eqlearn.latent.motion.cells import CellShape, EQLCell
+from eqlearn.latent.motion.find import DynamicsSettings, train_dynamics
+from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
+from eqlearn.latent.motion.system import DynamicsSystem, Pairs, PropagationLoss
 from eqlearn.paper.dynamics.data import KINEMATICS
 from eqlearn.training.loop import train
 from eqlearn.training.schedule import Phase

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.latent.cells import rollout
-from eqlearn.latent.finish import finish, simulated
 from eqlearn.latent.gauge import Gauge, fit_gauge
-from eqlearn.latent.law import Law
-from eqlearn.latent.refine import Propagation, eliminate_terms, refine
+from eqlearn.latent.motion.cells import rollout
+from eqlearn.latent.motion.finish import finish, simulated
+from eqlearn.latent.motion.law import Law
+from eqlearn.latent.motion.refine import Propagation, eliminate_terms, refine
 from eqlearn.paper.dynamics.data import KINEMATICS, OSCILLATOR
 from eqlearn.symbolic.expressions import real_symbol
 

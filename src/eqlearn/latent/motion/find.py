@@ -13,13 +13,13 @@ from torch import Tensor
 
 from eqlearn.dynamics.settings import FINISH
 from eqlearn.errors import Diverged, InvalidArgument
-from eqlearn.latent.cells import CellShape, EQLCell, rollout
-from eqlearn.latent.finish import DistilLoss, finish, simulated
 from eqlearn.latent.gauge import Gauge
-from eqlearn.latent.law import Law
-from eqlearn.latent.refine import Refined
-from eqlearn.latent.series import EncoderShape, SeriesEncoder
-from eqlearn.latent.system import DynamicsSystem, Pairs, PropagationLoss
+from eqlearn.latent.motion.cells import CellShape, EQLCell, rollout
+from eqlearn.latent.motion.finish import DistilLoss, finish, simulated
+from eqlearn.latent.motion.law import Law
+from eqlearn.latent.motion.refine import Refined
+from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
+from eqlearn.latent.motion.system import DynamicsSystem, Pairs, PropagationLoss
 from eqlearn.nn.penalties import Penalty, SmoothHalf
 from eqlearn.nn.sparse import settle_
 from eqlearn.numerics.budget import never

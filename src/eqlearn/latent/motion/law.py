@@ -16,8 +16,8 @@ from torch import Tensor
 from eqlearn.dynamics.forms import CellForm, step_once
 from eqlearn.errors import InvalidArgument
 from eqlearn.functions import TORCH
-from eqlearn.latent.cells import EQLCell
 from eqlearn.latent.gauge import Gauge
+from eqlearn.latent.motion.cells import EQLCell
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, real_symbol
 from eqlearn.symbolic.tape import Tape, lower

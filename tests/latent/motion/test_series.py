@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument, UnknownName
-from eqlearn.latent.series import EncoderShape, SeriesEncoder
+from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
 
 X = torch.randn(12, 20, 2, generator=torch.Generator().manual_seed(0))
 
