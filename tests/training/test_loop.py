@@ -3,6 +3,7 @@ import pickle
 import pytest
 import torch
 from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
 
 from eqlearn.errors import Diverged, InvalidArgument, UnknownName, WrongType
 from eqlearn.nn.eql import EQL
@@ -302,3 +303,19 @@ def test_natural_mistakes_are_explained(schedule, optimiser, message):
 def test_a_loss_that_leads_nowhere_is_explained(loss):
     with pytest.raises(WrongType, match="`loss` must give a tensor that depends on the model's weights"):
         list(train(network(), loss, phases()))
+
+
+@pytest.mark.usefixtures("unchecked_types")
+@pytest.mark.parametrize(
+    ("model", "loss", "message"),
+    [
+        (network(), DataLoader(TensorDataset(X, X)), r"`loss\(model, phase\)` .* got DataLoader; draw the batches"),
+        (network(), X, "got Tensor; draw the batches"),
+        (network(), nn.MSELoss(), r"compares two tensors; write `lambda model, phase: MSELoss\(\)"),
+        (network(), lambda model: fit(model, None), "does not take these two arguments"),
+        ([network()], fit, "`model` must be an nn.Module, .* got list"),
+    ],
+)  # fmt: skip
+def test_data_in_the_place_of_a_loss_are_explained(model, loss, message):
+    with pytest.raises(WrongType, match=message):
+        train(model, loss, phases())

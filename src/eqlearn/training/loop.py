@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -181,8 +182,8 @@ def train(
     ```
 
     `loss(model, phase)` is one number, or one per member of a network with `members`; their sum is minimised,
-    so that members stay independent. A loss with a state of its own (its position in the data) is an
-    `nn.Module` with buffers. `optimiser` makes an optimiser from parameters; the phase sets its rate.
+    so that members stay independent. It has the data: it draws its batches itself. A loss with a state of its
+    own (its position in the data) is an `nn.Module` with buffers. `optimiser` makes an optimiser from parameters; the phase sets its rate.
     Penalty and pruning act on the sparse layers only. There is a record every `record_every` steps and at the
     end of each phase.
 
@@ -190,6 +191,9 @@ def train(
 
     **Raises:** `Diverged` when no member is left.
     """
+    if not isinstance(model, nn.Module):
+        raise WrongType(f"`model` must be an nn.Module, such as an `EQL`, got {type(model).__name__}")
+    _check_loss(loss)
     schedule = check_schedule(schedule)
     if not callable(optimiser):
         raise WrongType(
@@ -208,6 +212,27 @@ def train(
     if resume is not None:
         _resume(run, resume)
     return run
+
+
+def _check_loss(loss: Any) -> None:
+    """Refuses what can't be called as `loss(model, phase)`: data, a loader of batches, a loss of two tensors."""
+    what = "`loss` must be a function `loss(model, phase)` that gives the error of the model"
+    if not callable(loss):
+        raise WrongType(
+            f"{what}, got {type(loss).__name__}; draw the batches inside it, as `next(batches)` of an endless "
+            "iterator over a DataLoader"
+        )
+    if isinstance(loss, nn.modules.loss._Loss):
+        name = type(loss).__name__
+        raise WrongType(
+            f"{what}, got {name}, which compares two tensors; write `lambda model, phase: {name}()(model(x), y)`"
+        )
+    try:
+        inspect.signature(loss.forward if isinstance(loss, nn.Module) else loss).bind(None, None)
+    except TypeError:
+        raise WrongType(f"{what}, got one that does not take these two arguments") from None
+    except ValueError:
+        pass  # some functions written in C do not say what they take
 
 
 def _resume(run: Training, state: TrainingState) -> None:
