@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from eqlearn.errors import InvalidArgument, WrongType
+from eqlearn.errors import EqlearnError, InvalidArgument, WrongType
 from eqlearn.latent.images import ImageEncoder
 from eqlearn.latent.motion.series import SeriesEncoder
+from eqlearn.training.members import count_members
 from eqlearn.validation.options import checked_choice, enter
 
 
@@ -19,7 +21,7 @@ from eqlearn.validation.options import checked_choice, enter
 class Encoder(Protocol):
     """Maps its input `(rows, ...)` to latents `(rows, n)`; any `nn.Module` that does so will do.
 
-    One that holds a population of members gives `(members, rows, n)` and has `member(index)`.
+    One that holds a population gives `(members, rows, n)`, and has `members` and `member(index)`.
     """
 
     def __call__(self, x: Tensor, /) -> Tensor: ...
@@ -42,27 +44,98 @@ def make_encoder(name: str, *arguments: Any, **options: Any) -> nn.Module:
     return ENCODERS[checked_choice("encoder", name, ENCODERS)](*arguments, **options)
 
 
-def read_latents(encoder: nn.Module, x: Tensor) -> Tensor:
-    """The latents of `x`; an error says why, where they can't be the inputs of an equation."""
+def read_latents(encoder: nn.Module, x: Tensor, name: str = "encoder", *, finite: bool = True) -> Tensor:
+    """The latents of `x`; an error says why, where they can't be the inputs of an equation. `name` is the
+    argument that the encoder was given as, for the message. In training, which looks after members that
+    diverge itself, they need not be `finite`."""
     z = encoder(x)
-    what = f"`encoder` {type(encoder).__name__} gives"
+    what = f"`{name}` ({type(encoder).__name__}) gives"
     if not isinstance(z, Tensor):
         raise WrongType(f"{what} a {type(z).__name__}; it must give a tensor (rows, latents)")
-    if z.dim() < 2 or z.shape[-2] != len(x):
-        raise InvalidArgument(
-            f"{what} shape {tuple(z.shape)} for {len(x)} rows; it must give (rows, latents)"
-        )
-    if not bool(torch.isfinite(z).all()):
+    members = getattr(encoder, "members", None)
+    axes, lead = (2, ()) if members is None else (3, (members,))
+    if z.dim() != axes or tuple(z.shape[:-1]) != (*lead, len(x)) or z.shape[-1] == 0:
+        wanted = "(rows, latents)" if members is None else f"(members, rows, latents), of {members} members"
+        raise InvalidArgument(f"{what} shape {tuple(z.shape)} for {len(x)} rows; it must give {wanted}")
+    if not z.is_floating_point():
+        raise WrongType(f"{what} {z.dtype}; it must give a tensor of floating-point numbers")
+    if finite and not bool(torch.isfinite(z).all()):
         raise InvalidArgument(f"{what} NaN or infinity; look at its input, or at the training so far")
     return z
 
 
-def member_of(module: nn.Module, index: int) -> nn.Module:
-    """A member of a population as a module of its own (a copy); a module without members is its only one."""
-    if getattr(module, "members", None) is not None:
-        return module.member(index)  # type: ignore[no-any-return, operator]
-    if index != 0:
-        raise InvalidArgument(
-            f"{type(module).__name__} has no members, so there is only member 0, not {index}"
+def check_encoder(name: str, encoder: nn.Module, x: Tensor) -> int:
+    """How many latents an encoder gives for these rows of its input; refuses, in a sentence, one that can't
+    be trained before an equation: one that can't read `x`, or gives what is no latent, the same for all rows,
+    or without a gradient. `name` is the argument that it was given as, such as "encoders['a']".
+
+    It is asked in `eval()`, and left as it was.
+    """
+    if not isinstance(encoder, nn.Module):
+        raise WrongType(
+            f"`{name}` must be an nn.Module that maps (rows, ...) to (rows, latents), got {encoder!r}"
         )
-    return deepcopy(module)
+    what, weights = (
+        f"`{name}` ({type(encoder).__name__})",
+        [p for p in encoder.parameters() if p.requires_grad],
+    )
+    with at_rest(encoder), torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+        try:
+            z = read_latents(encoder, x, name)
+        except EqlearnError:
+            raise
+        except (RuntimeError, TypeError, ValueError, LookupError) as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise InvalidArgument(
+                f"{what} can't read a {x.dtype} input of shape {tuple(x.shape)}: {reason}"
+            ) from error
+        _check_spread(what, z.detach())
+        slopes: Sequence[Tensor | None] = []
+        if z.requires_grad and weights:
+            along = torch.randn(z.shape, generator=torch.Generator().manual_seed(0)).to(z)
+            slopes = torch.autograd.grad((z * along).sum(), weights, allow_unused=True)
+    if not any(slope is not None and bool(slope.any()) for slope in slopes):
+        raise InvalidArgument(
+            f"{what} gives latents without a gradient, so that it can't be trained; it must have parameters "
+            "that are not frozen, and lead to them without `detach`, `no_grad`, rounding or `argmax`"
+        )
+    return z.shape[-1]
+
+
+def _check_spread(what: str, z: Tensor) -> None:
+    """Refuses a latent that is the same for all rows, up to rounding."""
+    spread, size = z.amax(dim=-2) - z.amin(dim=-2), z.abs().amax(dim=-2)
+    constant = (spread <= 8 * torch.finfo(z.dtype).eps * size).reshape(-1, z.shape[-1]).any(dim=0)
+    if z.shape[-2] > 1 and bool(constant.any()):
+        place = "" if z.shape[-1] == 1 else f" number {int(constant.nonzero()[0])}"
+        raise InvalidArgument(
+            f"{what} gives the same latent{place} for all {z.shape[-2]} rows, from which nothing can be told "
+            "apart; look at its input's scale, or start it from other weights"
+        )
+
+
+@contextmanager
+def at_rest(module: nn.Module) -> Iterator[None]:
+    """The module in `eval()` inside the block; afterwards every part is in the mode that it was in."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes.items():
+            part.training = training
+
+
+def member_of(module: nn.Module, index: int) -> nn.Module:
+    """A member of a population as a module of its own (a copy); a module without members is the same for all
+    of them."""
+    if getattr(module, "members", None) is None:
+        if count_members(module) is not None:
+            raise InvalidArgument(
+                f"{type(module).__name__} holds parts with `members`, but has none itself; give it `members` "
+                "and a method `member(index)` that takes one out of every part"
+            )
+        return deepcopy(module)
+    if not callable(getattr(module, "member", None)):
+        raise WrongType(f"{type(module).__name__} has `members`, but no method `member(index)`; give it one")
+    return module.member(index)  # type: ignore[no-any-return, operator]

@@ -183,9 +183,9 @@ def train(
 
     `loss(model, phase)` is one number, or one per member of a network with `members`; their sum is minimised,
     so that members stay independent. It has the data: it draws its batches itself. A loss with a state of its
-    own (its position in the data) is an `nn.Module` with buffers. `optimiser` makes an optimiser from parameters; the phase sets its rate.
-    Penalty and pruning act on the sparse layers only. There is a record every `record_every` steps and at the
-    end of each phase.
+    own (its position in the data) is an `nn.Module` with buffers. `optimiser` makes an optimiser from
+    parameters; the phase sets its rate. Penalty and pruning act on the sparse layers only. There is a record
+    every `record_every` steps and at the end of each phase.
 
     A member whose loss or gradient is no longer finite keeps its last finite weights and joins `failures`.
 
@@ -215,17 +215,18 @@ def train(
 
 
 def _check_loss(loss: Any) -> None:
-    """Refuses what can't be called as `loss(model, phase)`: data, a loader of batches, a loss of two tensors."""
+    """Refuses what can't be called as `loss(model, phase)`: data, a loader, a loss of two tensors."""
     what = "`loss` must be a function `loss(model, phase)` that gives the error of the model"
     if not callable(loss):
         raise WrongType(
-            f"{what}, got {type(loss).__name__}; draw the batches inside it, as `next(batches)` of an endless "
-            "iterator over a DataLoader"
+            f"{what}, got {type(loss).__name__}; draw the batches inside it, as `next(batches)` of "
+            "an endless iterator over a DataLoader"
         )
     if isinstance(loss, nn.modules.loss._Loss):
         name = type(loss).__name__
         raise WrongType(
-            f"{what}, got {name}, which compares two tensors; write `lambda model, phase: {name}()(model(x), y)`"
+            f"{what}, got {name}, which compares two tensors; "
+            f"write `lambda model, phase: {name}()(model(x), y)`"
         )
     try:
         inspect.signature(loss.forward if isinstance(loss, nn.Module) else loss).bind(None, None)

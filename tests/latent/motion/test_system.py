@@ -136,3 +136,54 @@ def test_what_is_found_predicts_from_the_encoders_latent():
     torch.testing.assert_close(states[:, 0], PAIRS.propagated.states[:, 0])
     one = found.step(states[:, 0].mT, found.latent(PAIRS.observed.states)).detach()
     torch.testing.assert_close(one.mT, states[:, 1])
+
+
+class Means(torch.nn.Module):
+    """An encoder without anything that the package's own have."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        return x.mean(dim=(1, 2))[:, None] * self.scale
+
+
+def test_an_encoder_without_members_is_common_to_all_members_of_the_cell():
+    model = DynamicsSystem(Means(), EQLCell(2, 1, shape=CELL, members=3, seed=0)).eval()
+    observed, initial = PAIRS.observed.states.float(), PAIRS.propagated.states[:, 0].float()
+
+    together = model(observed, initial, 4)
+
+    assert together.shape == (3, 4, 2, 16)
+    for i in range(3):
+        torch.testing.assert_close(together[i], model.member(i)(observed, initial, 4))
+    with pytest.raises(InvalidArgument, match="no member 3 among 3"):
+        model.member(3)
+
+
+def test_a_system_without_latents_has_members_too():
+    model = DynamicsSystem(None, EQLCell(2, 0, shape=CELL, members=2, seed=0)).eval()
+
+    assert model(PAIRS.observed.states.float(), PAIRS.propagated.states[:, 0].float(), 3).shape == (
+        2,
+        3,
+        2,
+        16,
+    )
+    assert model.member(1).cell.members is None
+
+
+def test_a_system_without_members_is_its_only_one():
+    model = DynamicsSystem(Means(), EQLCell(2, 1, shape=CELL, seed=0))
+
+    assert model.member(0).cell.members is None
+    with pytest.raises(InvalidArgument, match="no member 1 among 1"):
+        model.member(1)
+
+
+def test_unequal_members_are_explained():
+    model = DynamicsSystem(system(members=2).encoder, EQLCell(2, 1, shape=CELL, members=3, seed=0))
+
+    with pytest.raises(InvalidArgument, match=r"mixes parts of \[2, 3\] `members`"):
+        model.member(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,17 +11,23 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.dynamics.settings import FINISH
+from eqlearn.errors import Diverged
 from eqlearn.latent.gauge import Gauge, canonical_gauge
 from eqlearn.latent.motion.cells import rollout
 from eqlearn.latent.motion.law import Law
+from eqlearn.latent.motion.own import OwnEncoder
 from eqlearn.latent.motion.refine import Propagation, Refined, eliminate_terms, refine
 from eqlearn.latent.motion.series import SeriesEncoder
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.least_squares import linear_fit
-from eqlearn.training.schedule import Phase
-from eqlearn.training.state import step_generator
+from eqlearn.training.loop import Beginning, Record, Training, train
+from eqlearn.training.schedule import Phase, Schedule
+from eqlearn.training.state import TrainingState, step_generator
 from eqlearn.validation.table import some_rows
 from eqlearn.validation.trajectories import Trajectories
+
+# Runs a training of that name from its beginning, and may keep its state in a file.
+Follow = Callable[[str, Beginning], Iterator[Record]]
 
 
 def finish(
@@ -118,21 +124,50 @@ def simulated(
 
 
 class DistilLoss(nn.Module):
-    """The mean square error of an encoder's latents; batches are drawn by `seed` and the step's number."""
+    """The mean square error of an encoder's latents; batches are drawn by `seed` and the step's number.
+
+    `held` series and their latents are kept back, for the calibration.
+    """
 
     step: Tensor
     series: Tensor
     latent: Tensor
 
-    def __init__(self, series: Tensor, latent: Tensor, *, batch: int, seed: int = 0) -> None:
+    def __init__(
+        self,
+        series: Tensor,
+        latent: Tensor,
+        *,
+        batch: int,
+        seed: int = 0,
+        held: tuple[Tensor, Tensor] | None = None,
+    ) -> None:
         super().__init__()
         self.batch = batch
         self.seed = seed
+        self.held = held
+        self.exact = latent
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
         self.register_buffer("series", series.float(), persistent=False)
         self.register_buffer("latent", latent.float(), persistent=False)
 
-    def forward(self, encoder: SeriesEncoder, phase: Phase) -> Float[Tensor, ""]:
+    @classmethod
+    def of(
+        cls, fit: Refined, gauges: Sequence[Gauge], observed: Trajectories, *, batch: int | None, seed: int
+    ) -> DistilLoss:
+        """Of the observed series and others that the law makes, with latents in these gauges."""
+        own = observed.states
+        series, latent = simulated(fit.law, fit.latent, observed, FINISH.simulated * len(own), seed)
+        kept = len(series) // 3
+        held, known = series[:kept], latent[:kept]
+        series, latent = torch.cat([own, series[kept:]]), torch.cat([fit.latent.mT, latent[kept:]])
+        target, truth = (
+            torch.stack([g.latent(p) for g, p in zip(gauges, each.mT, strict=True)], dim=1)
+            for each in (latent, known)
+        )
+        return cls(series, target, batch=batch or len(own), seed=seed, held=(held.float(), truth))
+
+    def forward(self, encoder: SeriesEncoder | OwnEncoder, phase: Phase) -> Float[Tensor, ""]:
         generator = step_generator(self.seed, self.step)
         self.step += 1
         rows = torch.randint(len(self.series), (min(self.batch, len(self.series)),), generator=generator)
@@ -140,3 +175,25 @@ class DistilLoss(nn.Module):
         encoder.norm.eval()
         z: Tensor = encoder(self.series[rows])
         return (z - self.latent[rows]).square().mean()
+
+
+def distil_(
+    encoder: SeriesEncoder | OwnEncoder, loss: DistilLoss, schedule: Schedule, follow: Follow
+) -> bool:
+    """Makes the encoder, in place, give the latents that a law needs: its read-out by least squares, all of
+    it over the phases of the schedule; false if that diverged."""
+    encoder.eval().solve_readout_(loss.series, loss.exact)
+
+    def start(state: TrainingState | None) -> Training:
+        return train(encoder, loss, schedule, optimiser=torch.optim.Adam, resume=state)
+
+    stayed = True
+    try:
+        for _ in follow("distillation", start) if schedule else ():
+            pass
+    except Diverged:
+        stayed = False
+    encoder.eval().solve_readout_(loss.series, loss.exact)
+    if loss.held is not None and len(loss.held[0]) > 2:
+        encoder.calibrate_(*loss.held)
+    return stayed

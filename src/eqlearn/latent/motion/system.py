@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from eqlearn.errors import InvalidArgument
 from eqlearn.latent.encoder import member_of, read_latents
 from eqlearn.latent.motion.cells import rollout
+from eqlearn.training.members import count_members
 from eqlearn.training.schedule import Phase
 from eqlearn.training.state import step_generator
+from eqlearn.validation.options import check_place
 from eqlearn.validation.trajectories import Trajectories
 
 
@@ -38,7 +40,7 @@ class DynamicsSystem(nn.Module):
 
     `encoder` is any module from series `(rows, time, states)` to latents `(rows, n)`, and `cell` any module
     `(y, z)` to the next `y`, feature-major: an `EQLCell` or a ReLU network. Without an encoder there is no
-    latent. With members, both have as many and the result is `(members, ...)`.
+    latent. With members, the result is `(members, ...)`, and a part that has none is common to all members.
     """
 
     def __init__(self, encoder: nn.Module | None, cell: nn.Module) -> None:
@@ -50,17 +52,23 @@ class DynamicsSystem(nn.Module):
         """The latents of the series, feature-major."""
         if self.encoder is None:
             return observed.new_zeros(0, len(observed))
-        return read_latents(self.encoder, observed).mT
+        return read_latents(self.encoder, observed, finite=not self.training).mT
 
     def forward(
         self, observed: Float[Tensor, "batch time states"], initial: Float[Tensor, "batch states"], steps: int
     ) -> Float[Tensor, "*members steps states batch"]:
         z = self.latent(observed)
+        if z.dim() == 2 and (members := getattr(self.cell, "members", None)) is not None:
+            z = z.expand(members, *z.shape)
         y = initial.mT.expand(*z.shape[:-2], *initial.mT.shape)
         return rollout(self.cell, y, z, steps)
 
     def member(self, index: int) -> DynamicsSystem:
-        """One system of the population, as a system of its own (a copy)."""
+        """One system of the population, as a system of its own (a copy).
+
+        A part without members is common to all of them; a system without any has the one member 0.
+        """
+        check_place("member", index, count_members(self) or 1)
         encoder = None if self.encoder is None else member_of(self.encoder, index)
         return DynamicsSystem(encoder, member_of(self.cell, index)).train(self.training)
 
