@@ -33,6 +33,8 @@ def flat(*layers) -> nn.Module:
         (flat(nn.Linear(20, 1)), 1),
         (flat(nn.Linear(20, 8), nn.BatchNorm1d(8), nn.Dropout(), nn.Linear(8, 3)), 3),
         (flat(nn.Linear(20, 2), nn.BatchNorm1d(2, affine=False)), 2),
+        (flat(nn.Linear(20, 1)).double(), 1),
+        (Gives(lambda z: torch.cat([z, 0 * z], dim=1)), 2),  # one may be needed later
         (SeriesEncoder(2, 10, 2, shape=EncoderShape(filters=3)), 2),
         (SeriesEncoder(2, 10, 1, shape=EncoderShape(filters=3), members=3), 1),
     ],
@@ -72,7 +74,7 @@ def frozen() -> nn.Module:
         (Gives(lambda z: z * torch.nan), "gives NaN or infinity"),
         (Gives(lambda z: z * torch.inf), "gives NaN or infinity"),
         (Gives(lambda z: 0 * z + 3.1), "the same latent for all 12 rows"),
-        (Gives(lambda z: torch.cat([z, 0 * z], dim=1)), "the same latent number 1 for all 12 rows"),
+        (Gives(lambda z: 0 * torch.cat([z, z], dim=1)), "the same latent for all 12 rows"),
         (Gives(lambda z: z.detach()), "without a gradient"),
         (Gives(torch.round), "without a gradient"),
         (frozen(), "without a gradient"),
@@ -84,10 +86,10 @@ def frozen() -> nn.Module:
 @pytest.mark.usefixtures("unchecked_types")
 def test_an_encoder_that_can_not_be_trained_is_refused_in_a_sentence(encoder, words):
     with pytest.raises((InvalidArgument, WrongType), match=words) as caught:
-        check_encoder("encoders['a']", encoder, X)
+        check_encoder("a", encoder, X)
 
     assert isinstance(caught.value, EqlearnError)
-    assert str(caught.value).startswith("`encoders['a']` ")
+    assert str(caught.value).startswith("encoder 'a' ")
     assert "\n" not in str(caught.value)
 
 

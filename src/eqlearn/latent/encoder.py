@@ -44,12 +44,12 @@ def make_encoder(name: str, *arguments: Any, **options: Any) -> nn.Module:
     return ENCODERS[checked_choice("encoder", name, ENCODERS)](*arguments, **options)
 
 
-def read_latents(encoder: nn.Module, x: Tensor, name: str = "encoder", *, finite: bool = True) -> Tensor:
-    """The latents of `x`; an error says why, where they can't be the inputs of an equation. `name` is the
-    argument that the encoder was given as, for the message. In training, which looks after members that
-    diverge itself, they need not be `finite`."""
+def read_latents(encoder: nn.Module, x: Tensor, name: str | None = None, *, finite: bool = True) -> Tensor:
+    """The latents of `x`; an error says why, where they can't be the inputs of an equation: of the encoder of
+    that `name`, or its class. In training, which looks after what diverges itself, they need not be `finite`.
+    """
     z = encoder(x)
-    what = f"`{name}` ({type(encoder).__name__}) gives"
+    what = f"encoder {name or type(encoder).__name__!r} gives"
     if not isinstance(z, Tensor):
         raise WrongType(f"{what} a {type(z).__name__}; it must give a tensor (rows, latents)")
     members = getattr(encoder, "members", None)
@@ -67,18 +67,15 @@ def read_latents(encoder: nn.Module, x: Tensor, name: str = "encoder", *, finite
 def check_encoder(name: str, encoder: nn.Module, x: Tensor) -> int:
     """How many latents an encoder gives for these rows of its input; refuses, in a sentence, one that can't
     be trained before an equation: one that can't read `x`, or gives what is no latent, the same for all rows,
-    or without a gradient. `name` is the argument that it was given as, such as "encoders['a']".
+    or without a gradient. `name` is what the message calls it.
 
-    It is asked in `eval()`, and left as it was.
+    It is asked in `eval()`, in the precision of its weights, and left as it was.
     """
+    what = f"encoder {name!r}"
     if not isinstance(encoder, nn.Module):
-        raise WrongType(
-            f"`{name}` must be an nn.Module that maps (rows, ...) to (rows, latents), got {encoder!r}"
-        )
-    what, weights = (
-        f"`{name}` ({type(encoder).__name__})",
-        [p for p in encoder.parameters() if p.requires_grad],
-    )
+        raise WrongType(f"{what} must be an nn.Module from (rows, ...) to (rows, latents), got {encoder!r}")
+    x = in_precision_of(encoder, x)
+    weights = [p for p in encoder.parameters() if p.requires_grad]
     with at_rest(encoder), torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
         try:
             z = read_latents(encoder, x, name)
@@ -102,14 +99,18 @@ def check_encoder(name: str, encoder: nn.Module, x: Tensor) -> int:
     return z.shape[-1]
 
 
+def in_precision_of(encoder: nn.Module, x: Tensor) -> Tensor:
+    """The input in the precision of the encoder's weights; whole numbers, such as bytes, as they are."""
+    dtype = next((p.dtype for p in encoder.parameters() if p.is_floating_point()), x.dtype)
+    return x.to(dtype) if x.is_floating_point() else x
+
+
 def _check_spread(what: str, z: Tensor) -> None:
-    """Refuses a latent that is the same for all rows, up to rounding."""
+    """Refuses latents that are all the same for all rows, up to rounding."""
     spread, size = z.amax(dim=-2) - z.amin(dim=-2), z.abs().amax(dim=-2)
-    constant = (spread <= 8 * torch.finfo(z.dtype).eps * size).reshape(-1, z.shape[-1]).any(dim=0)
-    if z.shape[-2] > 1 and bool(constant.any()):
-        place = "" if z.shape[-1] == 1 else f" number {int(constant.nonzero()[0])}"
+    if z.shape[-2] > 1 and bool((spread <= 8 * torch.finfo(z.dtype).eps * size).all()):
         raise InvalidArgument(
-            f"{what} gives the same latent{place} for all {z.shape[-2]} rows, from which nothing can be told "
+            f"{what} gives the same latent for all {z.shape[-2]} rows, from which nothing can be told "
             "apart; look at its input's scale, or start it from other weights"
         )
 

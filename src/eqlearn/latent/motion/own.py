@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.latent.encoder import at_rest, check_encoder, member_of, read_latents
+from eqlearn.latent.encoder import at_rest, check_encoder, in_precision_of, member_of, read_latents
 from eqlearn.latent.images import take_statistics_
 from eqlearn.latent.motion.series import SeriesEncoder, Standardised
 from eqlearn.numerics.least_squares import linear_fit
@@ -48,7 +48,7 @@ class OwnEncoder(nn.Module):
 
     def _scaled(self, x: Tensor) -> Tensor:
         """What the encoder sees, in the precision of its weights."""
-        return (x / self.scales).to(next((p.dtype for p in self.encoder.parameters()), x.dtype))
+        return in_precision_of(self.encoder, x / self.scales)
 
     @torch.no_grad()
     def take_statistics_(self, x: Float[Tensor, "series time states"], batch: int = 1_000) -> None:
@@ -109,12 +109,11 @@ def fitted_in(
     encoder: nn.Module, x: Float[Tensor, "series time states"], scales: Tensor, *, free: bool = False
 ) -> SeriesEncoder | OwnEncoder:
     """A copy of an encoder that stands before a cell; refuses, in a sentence, what can't be trained there."""
+    name = type(encoder).__name__
     if isinstance(encoder, SeriesEncoder | OwnEncoder):
-        check_encoder("encoder", encoder, x)
+        check_encoder(name, encoder, x)
         return deepcopy(encoder)
-    weights = encoder.parameters() if isinstance(encoder, nn.Module) else iter(())
-    dtype = next((p.dtype for p in weights), x.dtype)
-    latents = check_encoder("encoder", encoder, (x / scales).to(dtype))
+    latents = check_encoder(name, encoder, x / scales)
     return OwnEncoder(deepcopy(encoder), latents, scales=scales, free=free)
 
 
