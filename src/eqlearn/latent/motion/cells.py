@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import sympy as sp
@@ -13,10 +13,12 @@ from torch import Tensor, nn
 
 from eqlearn.dynamics.forms import STEPPERS, CellForm, step_once
 from eqlearn.errors import InvalidArgument
+from eqlearn.latent.motion.given import Formula, GivenLaw, check_given, read_given
 from eqlearn.nn.eql import EQL, Init, member_seeds
 from eqlearn.nn.primitives import PAPER, PrimitivesLike
 from eqlearn.symbolic.expressions import fitted
-from eqlearn.validation.options import check_least, checked_choice
+from eqlearn.validation.options import check_least, check_place, checked_choice
+from eqlearn.validation.trajectories import latent_names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +27,11 @@ class CellShape:
 
     `shared` gives all states one network with common hidden layers instead of one each; `constant_input` adds
     an input that is always 1, as the released code does; `bias` gives every layer one.
+
+    `given` are laws that are known, by the names of their states: formulas in the names of states and
+    latents, `{"x": "v"}`, as text or `Equation`; of `equation.torch()` the constants are trained with the
+    rest. They say what `law` says, the rate of change, or the next state of a map; only the laws of the other
+    states are learned.
     """
 
     primitives: PrimitivesLike = PAPER
@@ -38,8 +45,10 @@ class CellShape:
     gates: bool = False
     gated_readout: bool = True
     init: str | Init = "default"
+    given: Mapping[str, Formula] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
+        check_given(self.given)
         checked_choice("`form`", self.form, ("map", "residual", "ode"))
         checked_choice("`stepper`", self.stepper, STEPPERS)
 
@@ -51,7 +60,8 @@ class EQLCell(nn.Module):
     """States `(states, rows)` and latents `(latents, rows)` to the states one `dt` later.
 
     Feature-major as `EQL.propagate`, with an axis of members before where there are `members`. `scales`
-    divides each state before the equations see it; `symbolic` is in the user's units.
+    divides each state before the equations see it; `symbolic` is in the user's units. `names` are those that
+    the states have in given laws, x0, x1, ... by default; latents are called z, or z1, z2, ...
     """
 
     scales: Tensor
@@ -66,6 +76,7 @@ class EQLCell(nn.Module):
         scales: Tensor | None = None,
         members: int | None = None,
         seed: int | Sequence[int] | None = None,
+        names: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
         if states < 1 or latents < 0:
@@ -78,7 +89,14 @@ class EQLCell(nn.Module):
         self.dt = dt
         self.members = members
         self.register_buffer("scales", torch.ones(states) if scales is None else scales.clone())
-        outputs = [states] if shape.shared else [1] * states
+        self.names = tuple(f"x{place}" for place in range(states)) if names is None else tuple(names)
+        if len(self.names) != states:
+            raise InvalidArgument(f"{len(self.names)} `names` for {states} states; give one for each")
+        given = read_given(shape.given, self.names, latent_names(latents), members)
+        self.places = tuple(given)
+        self.formulas = nn.ModuleList(given.values())
+        self.learned = [place for place in range(states) if place not in given]
+        outputs = [len(self.learned)] if shape.shared and self.learned else [1] * len(self.learned)
         self.networks = nn.ModuleList(
             EQL(
                 states + latents + shape.constant_input, out, shape.primitives, shape.hidden_layers,
@@ -96,6 +114,17 @@ class EQLCell(nn.Module):
         """The networks: one for each state, or one for all."""
         return list(self.networks)  # type: ignore[arg-type]
 
+    @property
+    def given(self) -> dict[int, GivenLaw]:
+        """The laws that are given, by the place of their state."""
+        return dict(zip(self.places, self.formulas, strict=True))  # type: ignore[arg-type]
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The latents whose units a given law sets, so that an encoder can't choose them."""
+        used = {symbol.name for law in self.given.values() for symbol in law.equation.expr.free_symbols}
+        return frozenset(used) & set(latent_names(self.latents))
+
     def law(
         self, y: Float[Tensor, "*any states rows"], z: Float[Tensor, "*any latents rows"]
     ) -> Float[Tensor, "*more states rows"]:
@@ -105,7 +134,16 @@ class EQLCell(nn.Module):
         if self.shape.constant_input:
             parts.append(torch.ones_like(y[..., :1, :]))
         inputs = torch.cat(parts, dim=-2)
-        return scales * torch.cat([network.propagate(inputs) for network in self.equations], dim=-2)
+        found = [network.propagate(inputs) for network in self.equations]
+        if not self.places:
+            return scales * torch.cat(found, dim=-2)
+        variables = torch.cat([y, z], dim=-2)
+        laws = {place: formula(variables) for place, formula in self.given.items()}
+        if self.learned:
+            rows = (scales[self.learned] * torch.cat(found, dim=-2)).split(1, dim=-2)
+            laws |= dict(zip(self.learned, rows, strict=True))
+        whole = torch.broadcast_shapes(*(row.shape for row in laws.values()))
+        return torch.cat([laws[place].expand(whole) for place in range(self.states)], dim=-2)
 
     def forward(
         self, y: Float[Tensor, "*any states rows"], z: Float[Tensor, "*any latents rows"]
@@ -124,7 +162,9 @@ class EQLCell(nn.Module):
         scaled = [h / s for h, s in zip(list(x)[: self.states], scales, strict=True)]
         inputs = [*scaled, *list(x)[self.states :], *[sp.S.One] * self.shape.constant_input]
         outputs = [e for network in self.equations for e in network.symbolic(inputs)]
-        return sp.Matrix([s * e for s, e in zip(scales, outputs, strict=True)])
+        laws = {place: formula.symbolic(list(x)) for place, formula in self.given.items()}
+        laws |= {place: scales[place] * e for place, e in zip(self.learned, outputs, strict=True)}
+        return sp.Matrix([laws[place] for place in range(self.states)])
 
     @property
     def right_hand_side(self) -> RightHandSide:
@@ -140,11 +180,18 @@ class EQLCell(nn.Module):
 
     def member(self, index: int) -> EQLCell:
         """One cell of the population, as a cell of its own (a copy)."""
-        singles = [network.member(index) for network in self.equations]
+        check_place("member", index, self.members or 0)
         cell = EQLCell(
-            self.states, self.latents, shape=self.shape, dt=self.dt, scales=self.scales, seed=0
+            self.states,
+            self.latents,
+            shape=self.shape,
+            dt=self.dt,
+            scales=self.scales,
+            seed=0,
+            names=self.names,
         ).to(self.scales)
-        cell.networks = nn.ModuleList(singles)
+        cell.networks = nn.ModuleList(network.member(index) for network in self.equations)
+        cell.formulas = nn.ModuleList(formula.member(index) for formula in self.given.values())
         return cell.train(self.training)
 
 

@@ -122,12 +122,16 @@ def build(
     members = settings.members if encoder is None else encoder.members
     states, times = observed.states.shape[2], observed.states.shape[1]
     scales = torch.ones(states) if settings.scaling == "raw" else pairs.propagated.scales.float()
+    cell = EQLCell(
+        states, latents, shape=settings.cell, dt=observed.dt, scales=scales, members=members, seed=seed,
+        names=observed.names,
+    )  # fmt: skip
     if encoder is None and latents:
         read = encoder_scales(observed, settings.scaling)
+        shape = replace(shape, affine=True) if cell.known else shape
         encoder = SeriesEncoder(states, times, latents, shape=shape, scales=read, members=members, seed=seed)
-    cell = EQLCell(
-        states, latents, shape=settings.cell, dt=observed.dt, scales=scales, members=members, seed=seed
-    )
+    elif isinstance(encoder, OwnEncoder) and cell.known:
+        encoder.free_()
     return DynamicsSystem(encoder, cell)
 
 
@@ -309,7 +313,13 @@ def _finished(
 
 
 def _assembled(system: DynamicsSystem, fit: Refined, failures: int) -> FoundDynamics:
-    """Encoder and law with one z, the encoder's: standard deviation ½ over the training set."""
-    gauges = tuple(Gauge(2 * float(p.std(correction=0)) or 1.0, float(p.mean())) for p in fit.latent)
+    """Encoder and law with one z, the encoder's: standard deviation ½ over the training set, or what a given
+    law says."""
+    named = zip(fit.law.latents, fit.latent, strict=True)
+    known = fit.law.known
+    gauges = tuple(
+        Gauge(1.0, 0.0) if name in known else Gauge(2 * float(p.std(correction=0)) or 1.0, float(p.mean()))
+        for name, p in named
+    )
     law, encoder = fit.law.regauged([gauge.inverse for gauge in gauges]), _reader(system)
     return FoundDynamics(encoder, law, law.equations(), fit.law.equations(), gauges, system, fit, failures)

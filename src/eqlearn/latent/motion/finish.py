@@ -87,9 +87,12 @@ def _faint(fit: Refined, problem: Propagation) -> Tensor:
 
 
 def _canonical(fit: Refined) -> Refined:
-    """The fit with every latent in its canonical gauge, one after the other."""
+    """The fit with every latent in its canonical gauge, one after the other, but for those whose units a
+    given law sets."""
     law, latent = fit.law, fit.latent.clone()
     for number, name in enumerate(law.latents):
+        if name in law.known:
+            continue
         form, now = "ode" if law.form == "ode" else "map", latent[number]
         gauge = canonical_gauge(law.equations(), name, now, states=law.states, dt=law.dt, form=form)
         gauges = [gauge if i == number else Gauge(1.0, 0.0) for i in range(len(law.latents))]

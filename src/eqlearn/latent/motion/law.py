@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,6 +30,10 @@ class Law:
     `active` says which terms are in the law; the others are exactly zero. The numbers inside basis terms,
     such as the 2 of `sin(2.0*u)`, are `inner`, in the order of the tapes.
 
+    Laws of states that are given, by their place, neither gain nor lose terms: `held` are formulas that stay
+    as they are; those of `tied` states are one term each, whose `inner` constants alone are refined. A latent
+    in either has the units that it has there.
+
     It is no list of `Formula`s: all states share one basis, computed once for all of them, and a term is
     switched off without a new tape.
     """
@@ -44,6 +48,8 @@ class Law:
     form: CellForm = "residual"
     stepper: str = "rk4"
     dt: float = 1.0
+    held: Mapping[int, Any] = field(default_factory=dict)
+    tied: frozenset[int] = frozenset()
 
     @classmethod
     def of(
@@ -55,14 +61,19 @@ class Law:
         form: CellForm = "residual",
         stepper: str = "rk4",
         dt: float = 1.0,
+        held: Collection[int] = (),
+        tied: Collection[int] = (),
     ) -> Law:
-        """From one SymPy expression per state, multiplied out into terms."""
+        """From one SymPy expression per state, multiplied out into terms, unless it is given."""
         if len(laws) != len(states):
             raise InvalidArgument(f"{len(laws)} `laws` for {len(states)} states; give one for each")
         rows: list[dict[Any, float]] = []
-        for law in laws:
+        for place, law in enumerate(laws):
             row: dict[Any, float] = {}
-            for term in sp.Add.make_args(sp.expand(law)):
+            if place in tied:
+                rows.append({law: 1.0})
+                continue
+            for term in sp.Add.make_args(sp.expand(_exactly(law) if place in held else law)):
                 number, rest = term.as_coeff_Mul()
                 row[rest] = row.get(rest, 0.0) + float(number)
             rows.append({m: c for m, c in row.items() if c != 0})
@@ -73,15 +84,21 @@ class Law:
         table = torch.tensor([[row.get(m, 0.0) for m in basis] for row in rows], dtype=torch.float64)
         table = table.reshape(len(rows), len(basis))
         # What is in a row is not zero.
-        return cls(tuple(states), tuple(latents), basis, table, table != 0, tapes, inner, form, stepper, dt)
+        return cls(
+            tuple(states), tuple(latents), basis, table, table != 0, tapes, inner, form, stepper, dt,
+            {place: laws[place] for place in held}, frozenset(tied),
+        )  # fmt: skip
 
     @classmethod
     def of_cell(cls, cell: EQLCell, states: Sequence[str], latents: Sequence[str]) -> Law:
         """The law that a trained cell has come to, in the user's units."""
         symbols = [real_symbol(name) for name in (*states, *latents)]
         laws = list(deepcopy(cell).double().eval().law_symbolic(symbols))
-        shape = cell.shape
-        return cls.of(laws, states, latents, form=shape.form, stepper=shape.stepper, dt=cell.dt)
+        shape, given = cell.shape, cell.given
+        tied = [place for place, law in given.items() if law.trained]
+        held = [place for place in given if place not in tied]
+        form, stepper = shape.form, shape.stepper
+        return cls.of(laws, states, latents, form=form, stepper=stepper, dt=cell.dt, held=held, tied=tied)
 
     @cached_property
     def exponents(self) -> Tensor | None:
@@ -94,6 +111,18 @@ class Law:
                 return None
             rows.append([int(powers.get(s, 0)) for s in symbols])
         return torch.tensor(rows)
+
+    @cached_property
+    def free(self) -> Bool[Tensor, "states terms"]:
+        """The terms whose coefficients a fit may change: those in the law that are not given."""
+        given = torch.tensor([p in self.held or p in self.tied for p in range(len(self.states))])
+        return self.active & ~given[:, None]
+
+    @property
+    def known(self) -> frozenset[str]:
+        """The latents whose units a given law sets."""
+        given = [law for p, law in enumerate(self._laws()) if p in self.held or p in self.tied]
+        return frozenset(s.name for law in given for s in law.free_symbols) & set(self.latents)
 
     @property
     def terms(self) -> int:
@@ -136,8 +165,8 @@ class Law:
         return after
 
     def keeping(self, active: Bool[Tensor, "states terms"]) -> Law:
-        """The law with only these of its terms."""
-        kept = self.active & active
+        """The law with only these of its terms, and those that are given."""
+        kept = self.active & (active | ~self.free)
         return replace(self, active=kept, coefficients=torch.where(kept, self.coefficients, 0.0))
 
     def compact(self) -> Law:
@@ -145,9 +174,10 @@ class Law:
         return self._with(self._laws())
 
     def regauged(self, gauges: Sequence[Gauge]) -> Law:
-        """The same law with each latent replaced by the parameter of its gauge, under the latent's name."""
-        symbols = [real_symbol(name) for name in self.latents]
-        back = {z: gauge.latent(z) for z, gauge in zip(symbols, gauges, strict=True)}
+        """The same law with each latent replaced by the parameter of its gauge, under the latent's name; one
+        that is `known` keeps its own."""
+        known, names = self.known, zip(self.latents, gauges, strict=True)
+        back = {real_symbol(z): gauge.latent(real_symbol(z)) for z, gauge in names if z not in known}
         return self._with([law.subs(back, simultaneous=True) for law in self._laws()])
 
     def next_order(self, start: float = 1e-9) -> Law:
@@ -156,7 +186,12 @@ class Law:
         New terms start all but absent, for a fit to raise or leave.
         """
         laws = []
-        for row, kept in zip(self.coefficients.tolist(), self.active.tolist(), strict=True):
+        for place, (row, kept) in enumerate(
+            zip(self.coefficients.tolist(), self.active.tolist(), strict=True)
+        ):
+            if place in self.held or place in self.tied:
+                laws.append(self._laws()[place])
+                continue
             mine = {m: c for c, m, on in zip(row, self.basis, kept, strict=True) if on}
             wider = [m * real_symbol(z) for m in mine for z in self.latents]
             new = {m: start for m in wider if m not in mine}
@@ -172,7 +207,10 @@ class Law:
         return tuple(Equation(law, (*self.states, *self.latents)) for law in laws)
 
     def _with(self, laws: Sequence[Any]) -> Law:
-        return Law.of(laws, self.states, self.latents, form=self.form, stepper=self.stepper, dt=self.dt)
+        return Law.of(
+            laws, self.states, self.latents, form=self.form, stepper=self.stepper, dt=self.dt,
+            held=self.held, tied=self.tied,
+        )  # fmt: skip
 
     def _laws(self) -> list[Any]:
         basis = self.basis
@@ -180,10 +218,19 @@ class Law:
             terms = (Equation(m, (*self.states, *self.latents)) for m in basis)
             numbers = self._by_tape(self.inner)
             basis = tuple(e.with_constants(c.tolist()).expr for e, c in zip(terms, numbers, strict=True))
-        return [
-            sp.Add(*(fitted(float(c)) * m for c, m, on in zip(row, basis, kept, strict=True) if on))
-            for row, kept in zip(self.coefficients, self.active, strict=True)
-        ]
+        laws = []
+        for place, (row, kept) in enumerate(
+            zip(self.coefficients.tolist(), self.active.tolist(), strict=True)
+        ):
+            mine = [(c, m) for c, m, on in zip(row, basis, kept, strict=True) if on]
+            one = sp.Add(*(m if place in self.tied else fitted(c) * m for c, m in mine))
+            laws.append(self.held.get(place, one))
+        return laws
+
+
+def _exactly(law: Any) -> Any:
+    """The same law without constants that could be refined: every number as the fraction that it is."""
+    return law.xreplace({number: sp.Rational(number) for number in law.atoms(sp.Float)})
 
 
 def _monomials(x: Tensor, exponents: Tensor) -> Tensor:

@@ -21,12 +21,12 @@ class OwnEncoder(nn.Module):
     what is observed is divided by `scales` before it, and its latents are standardised after it.
 
     Then comes a straight line, `slope` and `offset`, which is the identity until `solve_readout_` sets it; it
-    is what least squares can change of a network that is not known. It is trained only then, or if `free`.
+    is what least squares can change of a network that is not known. It is trained only after `free_`.
     """
 
     scales: Tensor
 
-    def __init__(self, encoder: nn.Module, latents: int, *, scales: Tensor, free: bool = False) -> None:
+    def __init__(self, encoder: nn.Module, latents: int, *, scales: Tensor) -> None:
         super().__init__()
         self.encoder = encoder
         self.latents = latents
@@ -34,8 +34,8 @@ class OwnEncoder(nn.Module):
         self.members: int | None = members
         self.register_buffer("scales", scales.clone())
         self.norm = Standardised(latents, members=members, affine=False)
-        self.slope = nn.Parameter(torch.eye(latents).repeat(members or 1, 1, 1), requires_grad=free)
-        self.offset = nn.Parameter(torch.zeros(members or 1, 1, latents), requires_grad=free)
+        self.slope = nn.Parameter(torch.eye(latents).repeat(members or 1, 1, 1), requires_grad=False)
+        self.offset = nn.Parameter(torch.zeros(members or 1, 1, latents), requires_grad=False)
 
     def forward(self, x: Float[Tensor, "batch time states"]) -> Float[Tensor, "*members batch latents"]:
         z = torch.baddbmm(self.offset, self.norm(self.raw(x)), self.slope).to(x.dtype)
@@ -49,6 +49,11 @@ class OwnEncoder(nn.Module):
     def _scaled(self, x: Tensor) -> Tensor:
         """What the encoder sees, in the precision of its weights."""
         return in_precision_of(self.encoder, x / self.scales)
+
+    def free_(self) -> None:
+        """Lets the line be trained with the encoder."""
+        self.slope.requires_grad_(True)
+        self.offset.requires_grad_(True)
 
     @torch.no_grad()
     def take_statistics_(self, x: Float[Tensor, "series time states"], batch: int = 1_000) -> None:
@@ -72,8 +77,7 @@ class OwnEncoder(nn.Module):
         lines = torch.stack([linear_fit(columns, one.double()) for one in z.unbind(dim=1)], dim=1)
         self.slope.copy_(lines[:-1])
         self.offset.copy_(lines[-1])
-        self.slope.requires_grad_(True)
-        self.offset.requires_grad_(True)
+        self.free_()
 
     @torch.no_grad()
     def calibrate_(
@@ -94,7 +98,9 @@ class OwnEncoder(nn.Module):
         """One encoder of the population, as an encoder of its own (a copy)."""
         check_place("member", index, self.members or 0)
         alone, one = member_of(self.encoder, index), slice(index, index + 1 or None)
-        single = OwnEncoder(alone, self.latents, scales=self.scales, free=self.slope.requires_grad)
+        single = OwnEncoder(alone, self.latents, scales=self.scales)
+        if self.slope.requires_grad:
+            single.free_()
         with torch.no_grad():
             for mine, ours in zip(
                 (single.slope, single.offset, single.norm.mean, single.norm.variance),
@@ -106,7 +112,7 @@ class OwnEncoder(nn.Module):
 
 
 def fitted_in(
-    encoder: nn.Module, x: Float[Tensor, "series time states"], scales: Tensor, *, free: bool = False
+    encoder: nn.Module, x: Float[Tensor, "series time states"], scales: Tensor
 ) -> SeriesEncoder | OwnEncoder:
     """A copy of an encoder that stands before a cell; refuses, in a sentence, what can't be trained there."""
     name = type(encoder).__name__
@@ -114,7 +120,7 @@ def fitted_in(
         check_encoder(name, encoder, x)
         return deepcopy(encoder)
     latents = check_encoder(name, encoder, x / scales)
-    return OwnEncoder(deepcopy(encoder), latents, scales=scales, free=free)
+    return OwnEncoder(deepcopy(encoder), latents, scales=scales)
 
 
 def drawn_anew(encoder: SeriesEncoder | OwnEncoder, seed: int) -> SeriesEncoder | OwnEncoder:

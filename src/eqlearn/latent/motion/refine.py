@@ -61,8 +61,8 @@ class Propagation:
         return self.initial.numel()
 
     def residual(self, law: Law, theta: Tensor, z: Tensor) -> Tensor:
-        """`(steps, states, series)`, with `theta` the active coefficients and then the inner constants."""
-        numbers = _table(law, theta), theta[law.terms :]
+        """`(steps, states, series)`, with `theta` the free coefficients and then the inner constants."""
+        numbers = _table(law, theta), theta[int(law.free.sum()) :]
         reached = rollout(lambda y, at: law.step(y, at, *numbers), self.initial, z, len(self.target))
         return (reached - self.target) / self.scales[:, None]
 
@@ -81,9 +81,11 @@ class Propagation:
 
 
 def _table(law: Law, theta: Tensor) -> Tensor:
-    """The active coefficients in their places."""
-    places = (law.active.flatten().cumsum(0) - 1).clamp(min=0)
-    return torch.where(law.active, theta[places].view(law.active.shape), 0.0)
+    """The free coefficients in their places, among those that are given."""
+    if not bool(law.free.any()):
+        return law.coefficients
+    places = (law.free.flatten().cumsum(0) - 1).clamp(min=0)
+    return torch.where(law.free, theta[places].view(law.free.shape), law.coefficients)
 
 
 def _linearised(problem: Propagation, law: Law, point: Tensor) -> SquareRoot:
@@ -102,7 +104,7 @@ def _linearised(problem: Propagation, law: Law, point: Tensor) -> SquareRoot:
 
 
 def _point(law: Law, z: Tensor) -> Tensor:
-    return torch.cat([law.coefficients[law.active], law.inner, z.mT.flatten()])
+    return torch.cat([law.coefficients[law.free], law.inner, z.mT.flatten()])
 
 
 def refine(
@@ -124,7 +126,7 @@ def refine(
         Rule(steps, damping=1e-4, up=5.0, most=1e8, gain=1e-4, enough=enough),
         stop=stop,
     )
-    count = law.terms
+    count = int(law.free.sum())
     theta, latents = point[0].split([count + len(law.inner), z.numel()])
     fitted = replace(law, coefficients=_table(law, theta), inner=theta[count:].clone())
     return Refined(fitted, latents.view(z.shape[1], len(z)).mT.contiguous(), float(system.loss))
@@ -140,10 +142,11 @@ def eliminate_terms(
     """
 
     def smaller(fit: Refined) -> Iterator[Refined]:
-        for gone in _removals(fit, problem) if fit.law.terms > 1 else ():
-            active = fit.law.active.clone()
+        law = fit.law
+        for gone in _removals(fit, problem) if law.terms > 1 and bool(law.free.any()) else ():
+            active = law.active.clone()
             active.view(-1)[gone] = False
-            yield refine(fit.law.keeping(active), fit.latent, problem, steps=steps, stop=stop)
+            yield refine(law.keeping(active), fit.latent, problem, steps=steps, stop=stop)
 
     def score(fit: Refined) -> float:
         return fit.score(problem.rows)
@@ -161,9 +164,9 @@ def _removals(fit: Refined, problem: Propagation) -> list[Tensor]:
     law, point = fit.law, _point(fit.law, fit.latent)
     system = _linearised(problem, law, point)
     slopes = torch.from_numpy(system.followed)
-    rise = saliencies(slopes.mT @ slopes, point[: slopes.shape[1]])[: law.terms] / system.rows
+    rise = saliencies(slopes.mT @ slopes, point[: slopes.shape[1]])[: int(law.free.sum())] / system.rows
     rise, order = rise.sort()
-    places = law.active.flatten().nonzero()[:, 0][order]
+    places = law.free.flatten().nonzero()[:, 0][order]
     bearable = max(fit.loss, EXACT_LOSS) * math.log(problem.rows) / problem.rows
     hope = int((rise < FINISH.hopeless * bearable).sum())
     return removals(places, singles=3, runs=(n for n in (12, 8, 5, 3, 2) if n <= hope))
