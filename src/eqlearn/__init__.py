@@ -53,6 +53,11 @@ _HOMES = {
     "eqlearn.latent.gauge": "Gauge fit_gauge rewritten without_small",
     "eqlearn.latent.images": "ImageEncoder encode take_statistics_",
     "eqlearn.latent.arithmetic": "ImageArithmetic",
+    "eqlearn.latent.discover": "discover_latent",
+    "eqlearn.latent.stages": "LatentProgress",
+    "eqlearn.latent.settings": "LatentSettings",
+    "eqlearn.latent.found": "FoundLatent LatentCandidate LatentModel",
+    "eqlearn.validation.latents": "Gathered",
     "eqlearn.latent.encoder": "Encoder make_encoder register_encoder",
     # Files, data, errors
     "eqlearn.io.storage": "followed load save",

@@ -28,9 +28,13 @@ from eqlearn.io.storage import followed as followed
 from eqlearn.io.storage import load as load
 from eqlearn.io.storage import save as save
 from eqlearn.latent.arithmetic import ImageArithmetic as ImageArithmetic
+from eqlearn.latent.discover import discover_latent as discover_latent
 from eqlearn.latent.encoder import Encoder as Encoder
 from eqlearn.latent.encoder import make_encoder as make_encoder
 from eqlearn.latent.encoder import register_encoder as register_encoder
+from eqlearn.latent.found import FoundLatent as FoundLatent
+from eqlearn.latent.found import LatentCandidate as LatentCandidate
+from eqlearn.latent.found import LatentModel as LatentModel
 from eqlearn.latent.gauge import Gauge as Gauge
 from eqlearn.latent.gauge import fit_gauge as fit_gauge
 from eqlearn.latent.gauge import rewritten as rewritten
@@ -50,6 +54,8 @@ from eqlearn.latent.motion.series import SeriesEncoder as SeriesEncoder
 from eqlearn.latent.motion.system import DynamicsSystem as DynamicsSystem
 from eqlearn.latent.motion.system import Pairs as Pairs
 from eqlearn.latent.motion.system import PropagationLoss as PropagationLoss
+from eqlearn.latent.settings import LatentSettings as LatentSettings
+from eqlearn.latent.stages import LatentProgress as LatentProgress
 from eqlearn.nn.eql import EQL as EQL
 from eqlearn.nn.eql import INITS as INITS
 from eqlearn.nn.eql import Init as Init
@@ -104,6 +110,7 @@ from eqlearn.training.state import TrainingState as TrainingState
 from eqlearn.training.state import seeded as seeded
 from eqlearn.training.state import step_generator as step_generator
 from eqlearn.training.tensorboard import TensorBoardWriter as TensorBoardWriter
+from eqlearn.validation.latents import Gathered as Gathered
 from eqlearn.validation.trajectories import Trajectories as Trajectories
 from eqlearn.verify.judge import Verdict as Verdict
 from eqlearn.verify.judge import judge as judge

@@ -1,0 +1,1 @@
+"""Which law stands behind encoders that may bend their latents: structures, their comparison, the gauge."""

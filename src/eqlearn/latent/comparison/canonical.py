@@ -1,0 +1,240 @@
+"""The canonical gauge: constants that the encoders can make up for, or that the data do not need, go.
+
+An encoder's latent has an arbitrary scale and zero. Here each constant of a law is tried at its simplest
+value (nothing added, a factor of one or minus one) with the latents free to follow; it stays there if no more
+than a little is left over. What remains is snapped where a simple number does as well. Where a sign is free,
+latents are positive; where the zero of a latent is free, its mean is zero, and where its scale is, its spread
+is one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import sympy as sp
+import torch
+
+from eqlearn.latent.comparison.served import Batch, Comparison, Served
+from eqlearn.latent.comparison.structures import SCALE, compiled, symbolic, variables_in
+from eqlearn.latent.settings import LATENT, LatentSettings
+from eqlearn.numerics.budget import never
+from eqlearn.numerics.covariance import errors_from_curvature
+from eqlearn.numerics.least_squares import Rule, levenberg_marquardt
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import fitted, real_symbol
+from eqlearn.symbolic.snap import snap_constant, trusted_bits
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A fit some of whose numbers are exact: `exact` holds those by place, `errors` the standard errors of
+    the others, with the bends free to follow."""
+
+    fit: Served
+    exact: dict[int, sp.Expr]
+    errors: np.ndarray
+
+    @property
+    def fixed(self) -> np.ndarray:
+        held = np.zeros(len(self.fit.numbers), dtype=bool)
+        held[list(self.exact)] = True
+        return held
+
+    def equations(self, latents: Sequence[str], columns: Sequence[str]) -> tuple[Equation, ...]:
+        """The law, one equation for each output, in these names."""
+        numbers = [self.exact.get(i, fitted(float(v))) for i, v in enumerate(self.fit.numbers)]
+        count, outputs = len(columns), len(self.fit.trees)
+        at, found = outputs * count, []
+        symbols = [real_symbol(name) for name in (*latents, *columns)]
+        readout = len(numbers) - 2 * outputs
+        for output, tree in enumerate(self.fit.trees):
+            own = compiled(tree).constants
+            factors = numbers[output * count : (output + 1) * count]
+            scaled = [c * x for c, x in zip(factors, symbols[len(latents) :], strict=True)]
+            inner = symbolic(tree, [*symbols[: len(latents)], *scaled], iter(numbers[at : at + own]))
+            at += own
+            factor, offset = numbers[readout + 2 * output], numbers[readout + 2 * output + 1]
+            found.append(Equation(factor * inner + offset, (*latents, *columns)).simplified())
+        return tuple(found)
+
+
+class _Fitting:
+    """Fits of one law with some of its numbers held, from several points at once."""
+
+    def __init__(self, data: Comparison, trees: tuple[Any, ...], stop: Callable[[], bool]) -> None:
+        self.data, self.trees, self.stop = data, trees, stop
+        self.batch = Batch(data, [trees], 1)
+
+    def fit(
+        self, points: Sequence[np.ndarray], held: np.ndarray, steps: int = 40
+    ) -> list[tuple[np.ndarray, float]]:
+        batch = Batch(self.data, [self.trees] * len(points), 1)
+        fixed = torch.from_numpy(held)[None].expand(len(points), -1)
+        linear = batch.linear & ~fixed
+        point, system = levenberg_marquardt(
+            batch.linearise,
+            torch.from_numpy(np.stack(points)),
+            Rule(steps, damping=1e-3, gain=1e-4, patience=3, least=1e-12),
+            fixed=fixed,
+            linear=linear if bool(linear.any()) else None,
+            stop=self.stop,
+        )
+        return [(p.numpy(), float(loss)) for p, loss in zip(point, system.loss, strict=True)]
+
+    def errors(self, point: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Standard errors of all numbers but the bends' own, those held zero."""
+        system = self.batch.linearise(torch.from_numpy(point)[None])
+        free = np.flatnonzero(~held)
+        count = self.data.rows * len(self.data.spreads)
+        curvature = system.curvature[0].numpy()[np.ix_(free, free)] * count
+        variance = float(system.loss) * count / max(1, count - len(free))
+        errors = np.zeros(len(point))
+        errors[free] = errors_from_curvature(curvature, variance)
+        return errors[self.batch.factors :]
+
+    def served(self, point: np.ndarray, error: float) -> Served:
+        return self.batch.fits(torch.from_numpy(point)[None], torch.tensor([error], dtype=torch.float64))[0]
+
+
+def reduce(
+    data: Comparison,
+    fit: Served,
+    *,
+    settings: LatentSettings = LATENT,
+    stop: Callable[[], bool] = never,
+    known: dict[int, sp.Expr] | None = None,
+) -> Reduced:
+    """The law without the numbers that its encoders can make up for or the data do not need; see above. With
+    `known` exact numbers, the others are fitted and nothing more is tried."""
+    fitting = _Fitting(data, fit.trees, stop)
+    batch = fitting.batch
+    begin = batch.factors
+    point = batch.continued([fit])[0].numpy()
+    held = np.zeros(len(point), dtype=bool)
+    exact: dict[int, sp.Expr] = dict(known or {})
+    for place, number in exact.items():
+        held[begin + place], point[begin + place] = True, float(number)
+    ((point, error),) = fitting.fit([point], held)
+    if known is not None:
+        return Reduced(fitting.served(point, error), exact, fitting.errors(point, held))
+    limit = settings.removal * error + 1e-9
+    for place, simple in _simplest(batch, fit):
+        if stop():
+            break
+        trials = [(value, p) for value in simple for p in _moved(data, batch, point, place, float(value))]
+        hold = held.copy()
+        hold[place] = True
+        results = fitting.fit([p for _, p in trials], hold)
+        good = [(v, p, e) for (v, _), (p, e) in zip(trials, results, strict=True) if e <= limit]
+        if not good:
+            continue
+        value, point, _ = min(good, key=lambda g: (-_positive(data, batch, g[1]), g[0] < 0, g[2]))
+        held, exact[place - begin] = hold, sp.S(value)
+    for place in range(begin, len(point)):
+        now = float(point[place])
+        if held[place] or not math.isfinite(now) or stop():
+            continue
+        width = max(settings.snapped * abs(now), 1e-12)
+        number = snap_constant(now, width, max_cost=trusted_bits(now, width))
+        if number is None:
+            continue
+        hold, moved = held.copy(), point.copy()
+        hold[place], moved[place] = True, float(number)
+        ((there, left),) = fitting.fit([moved], hold)
+        if left <= limit:
+            point, held, exact[place - begin] = there, hold, number
+    ((point, error),) = fitting.fit([point], held)
+    point = _conventions(data, batch, point, exact)
+    errors = fitting.errors(point, held)
+    return Reduced(fitting.served(point, error), exact, errors)
+
+
+def _simplest(batch: Batch, fit: Served) -> list[tuple[int, tuple[int, ...]]]:
+    """Each number's place and simplest values, in the order in which they are tried: offsets, factors of
+    outputs, constants, factors of columns. A column that does not stand in a law has no factor to find."""
+    outputs, columns = len(fit.trees), len(batch.columns)
+    tried: list[tuple[int, tuple[int, ...]]] = []
+    tried += [(batch.readout + 2 * o + 1, (0,)) for o in range(outputs)]
+    at = batch.own
+    for program in batch.programs[0]:
+        for step in program.own:
+            tried.append((at, (1, -1) if program.steps[step][0] == SCALE else (0,)))
+            at += 1
+    tried += [(batch.readout + 2 * o, (1, -1)) for o in range(outputs)]
+    latents = len(batch.data.slots)
+    for o, tree in enumerate(fit.trees):
+        inside = variables_in(tree)
+        for j in range(columns):
+            values = (1, -1) if latents + j in inside else (1,)
+            tried.append((batch.factors + o * columns + j, values))
+    return tried
+
+
+def _moved(data: Comparison, batch: Batch, point: np.ndarray, place: int, value: float) -> list[np.ndarray]:
+    """Where to start once a number has its simplest value: the latents as they are, and scaled or shifted so
+    as to make up for it."""
+    before = float(point[place])
+    starts = []
+    if value == 0:
+        outputs = len(data.spreads)
+        factor = float(point[batch.readout]) if place >= batch.readout else 1.0
+        whole = before / factor if factor else 0.0
+        shifts = [0.0, *(whole * s for s in (1.0, 0.5, -1.0, 1 / 3))] if outputs else [0.0]
+        starts = [_regauged(data, batch, point, 1.0, shift) for shift in shifts]
+    else:
+        ratio = before / value
+        size = max(abs(ratio), 1e-12)
+        for power in (0.0, 1.0, 0.5, -1.0):
+            for sign in (1.0, -1.0):
+                starts.append(_regauged(data, batch, point, sign * size**power, 0.0))
+    for start in starts:
+        start[place] = value
+    return starts
+
+
+def _regauged(data: Comparison, batch: Batch, point: np.ndarray, scale: float, shift: float) -> np.ndarray:
+    """All latents scaled and shifted."""
+    moved = point.copy()
+    for g in range(len(data.identities)):
+        _scale_group(data, batch, moved, g, scale, shift)
+    return moved
+
+
+def _scale_group(
+    data: Comparison, batch: Batch, point: np.ndarray, group: int, scale: float, shift: float
+) -> None:
+    a, b = int(batch.bend_ends[group]), int(batch.bend_ends[group + 1])
+    functions = batch.shapes[group][1]
+    block = point[a:b].reshape(batch.shapes[group])
+    # The splines of one latent sum to one; of several, the first function is one.
+    ones = np.ones(functions) if data.bases_sum_to_one[group] else np.eye(functions)[0]
+    point[a:b] = (scale * block + shift * ones).ravel()
+
+
+def _positive(data: Comparison, batch: Batch, point: np.ndarray) -> int:
+    """How many latents are positive in nearly all rows, less those that are negative in as many."""
+    values = [point[batch.place(slot)] @ batch.designs[slot.input] for slot in data.slots]
+    return sum(int(np.mean(v > 0) > 0.9) - int(np.mean(v < 0) > 0.9) for v in values)
+
+
+def _conventions(data: Comparison, batch: Batch, point: np.ndarray, exact: dict[int, sp.Expr]) -> np.ndarray:
+    """The freedom that is left: signs so that latents are positive, zeros so that their mean is zero, scales
+    so that their spread is one, each only where the law's values stay as they are."""
+    before = batch.linearise(torch.from_numpy(point)[None]).loss
+    for group in range(len(data.identities)):
+        slots = [s for s in data.slots if s.group == group]
+        values = np.concatenate([point[batch.place(s)] @ batch.designs[s.input] for s in slots])
+        mean, spread = float(values.mean()), float(values.std()) or 1.0
+        for scale, shift in ((1.0, -mean), (1 / spread, 0.0), (-1.0, 0.0)):
+            if scale == -1.0 and not np.mean(values < 0) > 0.5:
+                continue
+            moved = point.copy()
+            _scale_group(data, batch, moved, group, scale, shift)
+            after = batch.linearise(torch.from_numpy(moved)[None]).loss
+            if bool(after <= before * (1 + 1e-6) + 1e-12):
+                point = moved
+    return point

@@ -1,0 +1,269 @@
+"""Every small structure behind the encoders of a warm start, fitted with the latents free to bend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import sympy as sp
+import torch
+from torch import Tensor
+
+from eqlearn.errors import EqlearnError
+from eqlearn.latent.comparison.bend import Basis
+from eqlearn.latent.comparison.grammar import Grammar, from_sympy
+from eqlearn.latent.comparison.served import Comparison, Served, serve, served_again
+from eqlearn.latent.comparison.structures import Tree, compiled, operation, size, symbolic
+from eqlearn.latent.joint import compare_on, encode_all
+from eqlearn.latent.settings import LATENT, LatentSettings
+from eqlearn.latent.warm_start import Encoders, Start
+from eqlearn.nn.primitives import Primitive
+from eqlearn.numerics.budget import never
+from eqlearn.search.search import discover
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.validation.latents import LatentData
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A structure with what it was fitted on: its comparison, and the bases of its bends."""
+
+    fit: Served
+    data: Comparison
+    bases: tuple[Basis, ...]
+    columns: tuple[str, ...]
+
+    @property
+    def error(self) -> float:
+        return self.fit.error
+
+    @property
+    def size(self) -> int:
+        return self.fit.size
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(slot.name for slot in self.data.slots)
+
+    def skeletons(self) -> tuple[Equation, ...]:
+        """The structures as formulas, their constants by their fitted values, latents as they are bent."""
+        symbols = [real_symbol(name) for name in (*self.names, *self.columns)]
+        at, found = 0, []
+        for tree in self.fit.trees:
+            own = compiled(tree).constants
+            numbers = iter([sp.Float(float(c), 6) for c in self.fit.constants[at : at + own]])
+            at += own
+            found.append(Equation(symbolic(tree, symbols, numbers), (*self.names, *self.columns)))
+        return tuple(found)
+
+    def values(self) -> Tensor:
+        """What the law gives `(outputs, rows)`, in the user's units."""
+        fit, data = self.fit, self.data
+        latents = [(data.designs[s.input] @ fit.bends[s.group][s.place]).numpy() for s in data.slots]
+        columns, at, found = data.columns.numpy(), 0, []
+        for output, tree in enumerate(fit.trees):
+            program = compiled(tree)
+            first = output * len(columns)
+            scaled = [fit.factors[first + j] * x for j, x in enumerate(columns)]
+            with np.errstate(all="ignore"):
+                value = program.value([*latents, *scaled], fit.constants[at : at + program.constants])
+            at += program.constants
+            found.append(fit.readout[2 * output] * value + fit.readout[2 * output + 1])
+        return torch.from_numpy(np.stack(found))
+
+
+def compare(
+    start: Start,
+    data: LatentData,
+    primitives: Sequence[Primitive],
+    *,
+    latents: int | None = None,
+    seed: int = 0,
+    settings: LatentSettings = LATENT,
+    stop: Callable[[], bool] = never,
+) -> list[Choice]:
+    """Every small structure behind the encoders of a warm start, the smallest error first.
+
+    Structures in which every variable stands once are enumerated by size, also without the columns that the
+    head hardly uses and with fewer latents than an encoder gives. If none comes near the head's error, the
+    best are grown, beside what `discover` finds on the latents as they are.
+    """
+    encoders, sample = start.model.encoders, data.sample(settings.compared)
+    families = []
+    for slots in _slot_counts(encoders, latents):
+        comparison, bases = compare_on(encoders, sample, slots, settings)
+        grammar = Grammar.of(primitives, [s.group for s in comparison.slots], len(comparison.columns))
+        searches = [
+            _Search(comparison.of_output(o), grammar, start, seed, settings, stop)
+            for o in range(len(comparison.spreads))
+        ]
+        families.append((comparison, bases, searches))
+        if stop():
+            break
+    for output in range(len(families[0][2])):
+        each = [searches[output] for *_, searches in families]
+        if not any(search.reached for search in each):
+            min(each, key=lambda search: search.error).grow()
+    found: list[Choice] = []
+    for comparison, bases, searches in families:
+        if all(search.fits for search in searches):
+            fits = (
+                searches[0].fits
+                if len(searches) == 1
+                else _together(comparison, [search.fits for search in searches], settings, stop)
+            )
+            found += [Choice(fit, comparison, tuple(bases), data.columns) for fit in fits]
+    return sorted(found, key=lambda c: c.error)
+
+
+def _slot_counts(encoders: Encoders, latents: int | None) -> Iterator[tuple[int, ...]]:
+    """How many latents of each encoder an equation may use: one, two, ... up to what it gives."""
+    most = max(encoders.sizes)
+    for count in [latents] if latents is not None else range(1, min(most, 3) + 1):
+        yield tuple(min(count, size) for size in encoders.sizes)
+
+
+class _Search:
+    """The best structures for one output, smallest error first: enumerated at once, grown when asked to."""
+
+    def __init__(
+        self,
+        data: Comparison,
+        grammar: Grammar,
+        start: Start,
+        seed: int,
+        settings: LatentSettings,
+        stop: Callable[[], bool],
+    ) -> None:
+        self.data, self.grammar, self.settings, self.seed, self.stop = data, grammar, settings, seed, stop
+        self.enough = settings.confirmed * start.error
+        self.seen: set[bytes] = set()
+        latents, trees = list(range(len(data.slots))), []
+        for number, columns in enumerate(_nested(start.importance, start.held_error, len(latents))):
+            needed = [*latents, *columns]
+            if len(needed) <= settings.needed:
+                most = settings.structures if number == 0 else settings.structures // 4
+                trees += self._new(grammar.enumerate(needed, most))
+        self.fits = _screened(data, trees, seed, settings, stop) if trees else []
+
+    @property
+    def error(self) -> float:
+        return self.fits[0].error if self.fits else np.inf
+
+    @property
+    def reached(self) -> bool:
+        """Whether some structure is as good as the head."""
+        return self.error <= self.enough
+
+    def _new(self, trees: Iterable[Tree]) -> list[Tree]:
+        """Those that were not seen before and that no bend makes superfluous."""
+        fresh = []
+        for tree in trees:
+            key = self.grammar.signature(tree)
+            if key is not None and key not in self.seen and not self.grammar.is_redundant(tree):
+                self.seen.add(key)
+                fresh.append(tree)
+        return fresh
+
+    def grow(self) -> None:
+        """What `discover` finds on the latents as they are, and the neighbours of the best structures, as
+        long as they gain."""
+        settings = self.settings
+        for number in range(settings.growth):
+            if self.stop() or self.reached:
+                return
+            grown = [] if number else _from_discover(self.data, self.grammar, self.seed, settings)
+            for fit in self.fits[: settings.grown_from]:
+                grown += list(self.grammar.neighbours(fit.trees[0]))
+            fresh = sorted(self._new(grown), key=size)[: settings.structures]
+            before = self.error
+            if fresh:
+                more = _screened(self.data, fresh, self.seed, settings, self.stop)
+                self.fits = sorted([*self.fits, *more], key=lambda f: f.error)
+            if self.error > 0.8 * before:
+                return
+
+
+def _nested(importance: Sequence[float], error: float, latents: int) -> Iterator[list[int]]:
+    """All columns, and again without the least important ones, until one is clearly needed."""
+    order = sorted(range(len(importance)), key=lambda j: -importance[j])
+    for count in range(len(order), -1, -1):
+        yield [latents + j for j in sorted(order[:count])]
+        if count and importance[order[count - 1]] > 0.01 + 5 * error:
+            return
+
+
+def _screened(
+    data: Comparison, trees: Sequence[Tree], seed: int, settings: LatentSettings, stop: Callable[[], bool]
+) -> list[Served]:
+    """The structures worth a second look: fitted on few rows, and the best of them on more."""
+    few = data.some(settings.screened)
+    fits = serve(few, [(t,) for t in trees], starts=settings.serving_starts, steps=10, seed=seed, stop=stop)
+    fits = sorted((f for f in fits if np.isfinite(f.error)), key=lambda f: f.error)
+    best = fits[0].error if fits else 1.0
+    # The shortest that come near the best, beside the best: they are what is looked for.
+    near = sorted((f for f in fits if f.error <= 10 * best), key=lambda f: (f.size, f.error))
+    small = sorted(fits, key=lambda f: (f.size, f.error))  # which are worth a longer fit in any case
+    third = settings.kept // 3
+    kept = list({id(f): f for f in (*fits[:third], *near[:third], *small[:third])}.values())
+    return sorted(served_again(data, kept, stop=stop), key=lambda f: f.error) if kept else []
+
+
+def _from_discover(data: Comparison, grammar: Grammar, seed: int, settings: LatentSettings) -> list[Tree]:
+    """The structures of the equations that `discover` finds on the latents as they are."""
+    latents = [(data.designs[s.input] @ data.identities[s.group][s.place]).numpy() for s in data.slots]
+    table = np.stack([*latents, *data.columns.numpy()], axis=1)
+    names = [f"v{i}" for i in range(table.shape[1])]
+    try:
+        found = discover(
+            table,
+            data.y[0].numpy(),
+            primitives=[operation(name) for name in ("id", *grammar.unary, *grammar.binary[2:])],
+            seconds=settings.front_seconds,
+            seed=seed,
+            variables=names,
+        )
+    except EqlearnError:  # nothing to find on these latents is no failure of the comparison
+        return []
+    trees = (from_sympy(c.equation.expr, names, grammar) for c in found.front)
+    return [tree for tree in trees if tree is not None]
+
+
+def _together(
+    data: Comparison, best: Sequence[Sequence[Served]], settings: LatentSettings, stop: Callable[[], bool]
+) -> list[Served]:
+    """Several outputs share their latents: the best structures of each, in all combinations, fitted with the
+    same bends."""
+    per = max(2, round(200 ** (1 / len(best))))
+    lists = []
+    for fits in best:
+        near = [f for f in fits if f.error <= settings.tolerance * fits[0].error + 1e-9]
+        lists.append([f.trees[0] for f in sorted(near, key=lambda f: (f.size, f.error))[:per]])
+    trees = list(product(*lists))
+    fits = serve(data.some(settings.screened), trees, starts=settings.serving_starts, steps=15, stop=stop)
+    kept = sorted(fits, key=lambda f: f.error)[: settings.kept]
+    return sorted(served_again(data, kept, stop=stop), key=lambda f: f.error)
+
+
+def carried(choice: Choice, model: Any, data: LatentData, settings: LatentSettings) -> Choice:
+    """The law on encoders that were trained on with it: bends and constants as the joint model has them now,
+    on a fresh basis."""
+    encoders, sample = model.encoders, data.sample(settings.compared)
+    slots = [len(b) for b in choice.fit.bends]
+    comparison, bases = compare_on(encoders, sample, slots, settings)
+    z, bends = encode_all(encoders, sample), []
+    with torch.no_grad():
+        for group, basis in enumerate(bases):
+            mine = torch.cat([z[i] for i, g in enumerate(encoders.groups) if g == group])
+            bent = model.bends[group](mine)
+            bends.append(torch.stack([basis.coefficients(mine, column) for column in bent.mT]))
+        numbers = model.numbers().numpy()
+    a, b = len(choice.fit.factors), len(choice.fit.factors) + len(choice.fit.constants)
+    fit = replace(
+        choice.fit, bends=tuple(bends), factors=numbers[:a], constants=numbers[a:b], readout=numbers[b:]
+    )
+    return Choice(fit, comparison, tuple(bases), choice.columns)

@@ -1,0 +1,239 @@
+"""The grammar of structures: which there are, by size, up to what encoders may do to their latents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from eqlearn.latent.comparison.structures import (
+    ADD,
+    MUL,
+    SCALE,
+    SHIFT,
+    Tree,
+    compiled,
+    leaves,
+    operation,
+    parts,
+    replaced,
+)
+from eqlearn.nn.primitives import Primitive, lookup
+from eqlearn.symbolic.expressions import real_symbol
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """What structures are made of: `latents` as the group (encoder) that each slot belongs to, the number of
+    `columns`, and the operations.
+
+    A latent may be bent by its encoder at will, so no structure applies the same function to all of a group's
+    latents: that function is the encoder's.
+    """
+
+    groups: tuple[int, ...]
+    columns: int
+    unary: tuple[str, ...]
+    binary: tuple[str, ...]
+
+    @classmethod
+    def of(cls, primitives: Iterable[Primitive], groups: Sequence[int], columns: int) -> Grammar:
+        """Sums, differences and shifts always; functions and products as the primitives have them.
+
+        `pow` stands for fixed powers here as in tables, which bends and squares cover, not for z**x."""
+        units = dict.fromkeys(p.name for p in primitives)
+        kinds = [p for name in units if (p := lookup(name)).name not in ("id", "one", "pow", "inv")]
+        names = {arity: [p.name for p in kinds if p.arity == arity] for arity in (1, 2)}
+        if "inv" in units and "div" not in units:
+            names[1].append("inv")
+        return cls(tuple(groups), columns, tuple(names[1]), ("add", "sub", *names[2]))
+
+    @property
+    def variables(self) -> int:
+        return len(self.groups) + self.columns
+
+    def enumerate(self, needed: Sequence[int], most: int) -> list[Tree]:
+        """Structures in which each `needed` variable stands once, the smallest first, up to about `most` of
+        them; sizes are whole: all of a size, or none."""
+        found: list[Tree] = []
+        seen: set[bytes] = set()
+        table = _Table(self, tuple(needed))
+        for size in range(2 * len(needed) - 1, 4 * len(needed) + 4):
+            level = []
+            for tree in table.of(frozenset(needed), size):
+                key = self.signature(tree)
+                if key is not None and key not in seen and not self.is_redundant(tree):
+                    seen.add(key)
+                    level.append(tree)
+                if len(found) + len(level) > most:
+                    break
+            if found and len(found) + len(level) > most:
+                break
+            found += level[:most]
+        return found
+
+    def neighbours(self, tree: Tree) -> Iterator[Tree]:
+        """Structures one step away: a function put on or taken off, an operation replaced, a variable put
+        beside a part."""
+        for path, part in parts(tree):
+            for name in (*self.unary, SHIFT, SCALE):
+                yield replaced(tree, path, (name, part))
+            for name in self.binary:
+                for variable in range(self.variables):
+                    yield replaced(tree, path, (name, part, variable))
+                    if operation(name) not in (ADD, MUL):
+                        yield replaced(tree, path, (name, variable, part))
+            if isinstance(part, tuple):
+                others = self.unary if len(part) == 2 else self.binary
+                for name in others:
+                    if name != part[0]:
+                        yield replaced(tree, path, (name, *part[1:]))
+                for child in part[1:]:
+                    yield replaced(tree, path, child)
+
+    def is_redundant(self, tree: Tree) -> bool:
+        """Whether a bend of some encoder's latents gives a smaller structure of the same values, or a
+        constant is where one is already."""
+        if _idle_constant(tree, root=True):
+            return True
+        wraps: dict[int, list[str | None]] = {}
+        for leaf, above in leaves(tree):
+            if leaf < len(self.groups):
+                wraps.setdefault(self.groups[leaf], []).append(above)
+        turned = {"sub", "div:2"}
+        return any(
+            len(set(each)) == 1 and each[0] is not None and (len(each) == 1 or each[0] not in turned)
+            for each in wraps.values()
+        )
+
+    def signature(self, tree: Tree) -> bytes | None:
+        """Equal for structures that are the same function up to a factor and an offset; None for one that has
+        no values."""
+        program = compiled(tree)
+        points = _points(self.variables)
+        with np.errstate(all="ignore"):
+            values = program.value(points, np.full((program.constants, 1), 0.37))
+        spread = values.std() if np.isfinite(values).all() else 0.0
+        if not spread > 1e-9:
+            return None
+        unit = (values - values.mean()) / spread
+        unit = unit * np.sign(unit[np.abs(unit).argmax()])
+        key: bytes = np.round(unit, 6).tobytes()
+        return key
+
+
+@cache
+def _points(variables: int) -> np.ndarray:
+    return np.random.default_rng(0).uniform(0.6, 1.4, size=(variables, 12))
+
+
+class _Table:
+    """Structures by the variables that stand in them, each once, and by size."""
+
+    def __init__(self, grammar: Grammar, needed: tuple[int, ...]) -> None:
+        self.grammar, self.needed = grammar, needed
+        self.known: dict[tuple[frozenset[int], int], list[Tree]] = {}
+
+    def of(self, inside: frozenset[int], size: int) -> list[Tree]:
+        if size < 1:
+            return []
+        key = (inside, size)
+        if key not in self.known:
+            self.known[key] = list(self._made(inside, size))
+        return self.known[key]
+
+    def _made(self, inside: frozenset[int], size: int) -> Iterator[Tree]:
+        if len(inside) == 1 and size == 1:
+            yield next(iter(inside))
+        for left in _splits(inside):
+            right = inside - left
+            for first in range(1, size - 1):
+                for a, b in product(self.of(left, first), self.of(right, size - 1 - first)):
+                    for name in self.grammar.binary:
+                        yield (name, a, b)
+                        if name not in ("add", "mul"):
+                            yield (name, b, a)
+        for part in self.of(inside, size - 1):
+            # A function of a function is left to growth.
+            if isinstance(part, int) or len(part) == 3:
+                for name in (*self.grammar.unary, SHIFT):
+                    if not (name == SHIFT and isinstance(part, int) and part < len(self.grammar.groups)):
+                        yield (name, part)
+
+
+def _splits(inside: frozenset[int]) -> Iterator[frozenset[int]]:
+    """One half of each way to part the variables in two."""
+    ordered = sorted(inside)
+    for mask in range(1, 2 ** (len(ordered) - 1)):
+        yield frozenset(v for i, v in enumerate(ordered) if mask >> i & 1)
+
+
+def _idle_constant(tree: Tree, root: bool = False) -> bool:
+    if isinstance(tree, int):
+        return False
+    if tree[0] in (SHIFT, SCALE):
+        inner = tree[1]
+        if root or (isinstance(inner, tuple) and inner[0] in (SHIFT, SCALE, "add", "sub")):
+            return True
+        if tree[0] == SCALE and (isinstance(inner, int) or inner[0] in ("mul", "div")):
+            return True
+    return any(_idle_constant(child) for child in tree[1:])
+
+
+def from_sympy(expr: Any, names: Sequence[str], grammar: Grammar) -> Tree | None:
+    """The structure of a formula in these names, without its numbers' values; None where the grammar lacks a
+    function of it."""
+    places = {real_symbol(name): i for i, name in enumerate(names)}
+
+    def read(node: Any) -> Tree | None:
+        if node in places:
+            return places[node]
+        if isinstance(node, (sp.Add, sp.Mul)):
+            return joined(node)
+        if isinstance(node, sp.Pow):
+            return power(node)
+        name = (
+            next((n for n in grammar.unary if lookup(n).symbolic(node.args[0]) == node), None)
+            if node.args
+            else None
+        )
+        inner = read(node.args[0]) if name is not None else None
+        return None if name is None or inner is None else (name, inner)
+
+    def joined(node: Any) -> Tree | None:
+        numbers = [a for a in node.args if not a.free_symbols]
+        each = [read(a) for a in node.args if a.free_symbols]
+        if any(part is None for part in each):
+            return None
+        tree: Any = each[0]
+        for part in each[1:]:
+            tree = ("add" if isinstance(node, sp.Add) else "mul", tree, part)
+        if numbers and isinstance(node, sp.Add):
+            tree = (SHIFT, tree)
+        elif numbers and not (isinstance(tree, int) or abs(numbers[0]) == 1):
+            tree = (SCALE, tree)
+        return tree  # type: ignore[no-any-return]
+
+    def power(node: Any) -> Tree | None:
+        base = read(node.base)
+        if base is None or not node.exp.is_number:
+            return None
+        if node.exp == 2 and "square" in grammar.unary:
+            return ("square", base)
+        if node.exp in (2, 3) and "mul" in grammar.binary:
+            tree: Any = base
+            for _ in range(int(node.exp) - 1):
+                tree = ("mul", tree, base)
+            return tree  # type: ignore[no-any-return]
+        if node.exp == sp.S.Half and "sqrt" in grammar.unary:
+            return ("sqrt", base)
+        if node.exp == -1 and "inv" in grammar.unary:
+            return ("inv", base)
+        return None
+
+    return read(expr)

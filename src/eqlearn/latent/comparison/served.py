@@ -1,0 +1,274 @@
+"""The served comparison: every structure fitted with its latents free to bend, as one batch of least squares.
+
+What a latent means is its encoder's choice: behind z**2 a straight line is as good an equation as a parabola
+behind z. So structures are compared after the bend that suits each best, fitted together with its constants.
+Nothing is trained; columns, which are measured, do not bend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from eqlearn.latent.comparison.structures import Tree, compiled, size
+from eqlearn.numerics.budget import never
+from eqlearn.numerics.least_squares import Normal, Rule, levenberg_marquardt
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A structure for each output, and what suits it best: the coefficients of the bends, (slots, functions)
+    by group, a factor for each column's place, inner constants, and a factor and offset of each output.
+
+    `error` is the mean square that is left, in units of the targets' variance.
+    """
+
+    trees: tuple[Tree, ...]
+    error: float
+    bends: tuple[Tensor, ...]
+    factors: np.ndarray
+    constants: np.ndarray
+    readout: np.ndarray
+
+    @property
+    def size(self) -> int:
+        return sum(size(tree) for tree in self.trees)
+
+    @property
+    def numbers(self) -> np.ndarray:
+        """All numbers but the bends': factors of columns, constants, factor and offset of each output."""
+        return np.concatenate([self.factors, self.constants, self.readout])
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The data that structures are compared on, in the user's units.
+
+    `designs` are the basis functions of each input's latents, `(rows, functions)`; `slots` says which input
+    and which coefficients each latent of an equation uses; `identities` `(latents, functions)` are, for each
+    group, the coefficients that leave its latents as they are, `counts` how many of them, mixed, it may use.
+    `columns` are `(columns, rows)`, targets `y` `(outputs, rows)`; errors are divided by the targets'
+    `spreads`.
+    """
+
+    designs: tuple[Tensor, ...]
+    slots: tuple[Slot, ...]
+    identities: tuple[Tensor, ...]
+    counts: tuple[int, ...]
+    columns: Tensor
+    y: Tensor
+    spreads: Tensor
+
+    @property
+    def bases_sum_to_one(self) -> list[bool]:
+        """For each group, whether its basis functions sum to one, as splines do."""
+        inputs = {slot.group: slot.input for slot in self.slots}
+        return [
+            bool((self.designs[inputs[g]].sum(dim=1) - 1).abs().max() < 1e-6)
+            for g in range(len(self.identities))
+        ]
+
+    @property
+    def rows(self) -> int:
+        return self.y.shape[1]
+
+    def some(self, count: int) -> Comparison:
+        """The same with `count` of the rows, spread evenly."""
+        if count >= self.rows:
+            return self
+        rows = torch.linspace(0, self.rows - 1, count).round().long()
+        return replace(
+            self,
+            designs=tuple(d[rows] for d in self.designs),
+            columns=self.columns[:, rows],
+            y=self.y[:, rows],
+        )
+
+    def of_output(self, output: int) -> Comparison:
+        """The same with one of the targets."""
+        return replace(self, y=self.y[output : output + 1], spreads=self.spreads[output : output + 1])
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A latent of the equation: of which input, of which group of shared encoders, and which of its own."""
+
+    name: str
+    input: int
+    group: int
+    place: int
+
+
+class Batch:
+    """Several structures from several starts each, as one least-squares problem.
+
+    Parameters of a member: the coefficients of all bends, a factor for each column in each output, the inner
+    constants, and a factor and an offset for each output.
+    """
+
+    def __init__(self, data: Comparison, trees: Sequence[tuple[Tree, ...]], starts: int) -> None:
+        self.data, self.trees, self.starts = data, list(trees), starts
+        self.programs = [[compiled(tree) for tree in each] for each in self.trees]
+        outputs = data.y.shape[0]
+        self.columns = data.columns.numpy()
+        self.designs = [d.numpy().T.copy() for d in data.designs]
+        self.shapes = [(c, ident.shape[1]) for c, ident in zip(data.counts, data.identities, strict=True)]
+        sizes = [count * functions for count, functions in self.shapes]
+        self.bend_ends = np.cumsum([0, *sizes])
+        self.factors = int(self.bend_ends[-1])
+        self.own = self.factors + outputs * len(self.columns)
+        most = max(sum(p.constants for p in each) for each in self.programs)
+        self.readout = self.own + most
+        self.parameters = self.readout + 2 * outputs
+        self.y, self.spreads = data.y.numpy(), data.spreads.numpy()
+        self.levels = self.y.mean(axis=1)
+
+    def place(self, slot: Slot) -> slice:
+        functions = self.data.identities[slot.group].shape[1]
+        begin = int(self.bend_ends[slot.group]) + slot.place * functions
+        return slice(begin, begin + functions)
+
+    def begin(self, generator: np.random.Generator) -> Tensor:
+        """Starts: latents as they are or turned, about zero or all positive, by turns; constants at rest."""
+        point = np.zeros((len(self.trees), self.starts, self.parameters))
+        for s in range(self.starts):
+            for g, identity in enumerate(self.data.identities):
+                base, functions = identity.numpy(), identity.shape[1]
+                for k in range(self.shapes[g][0]):
+                    sign = 1.0 if s < 2 else generator.choice([-1.0, 1.0])
+                    shift = (0.0, 2.5, -2.5)[s % 3] if s < 3 else generator.choice([-1.5, 0.0, 1.5])
+                    plain = s < 2 or len(base) == 1
+                    mixed = base[k] if plain else generator.normal(size=len(base)) @ base
+                    begin = int(self.bend_ends[g]) + k * functions
+                    point[:, s, begin : begin + functions] = sign * mixed + shift
+        sizes = np.sqrt(np.square(self.columns).mean(axis=1)) if len(self.columns) else np.ones(0)
+        point[:, :, self.factors : self.own] = np.tile(1 / np.where(sizes > 0, sizes, 1.0), len(self.y))
+        for i, programs in enumerate(self.programs):
+            own = np.concatenate([p.start for p in programs])
+            jitter = 0.3 * generator.normal(size=(self.starts, len(own)))
+            point[i, :, self.own : self.own + len(own)] = own + jitter
+        point[:, :, self.readout :: 2] = self.spreads
+        point[:, :, self.readout + 1 :: 2] = self.levels
+        return torch.from_numpy(point.reshape(-1, self.parameters))
+
+    def continued(self, fits: Sequence[Served]) -> Tensor:
+        """The point where these fits stand."""
+        point = np.zeros((len(fits), self.parameters))
+        for row, fit in zip(point, fits, strict=True):
+            row[: self.factors] = np.concatenate([b.numpy().ravel() for b in fit.bends])
+            row[self.factors : self.own] = fit.factors
+            row[self.own : self.own + len(fit.constants)] = fit.constants
+            row[self.readout :] = fit.readout
+        return torch.from_numpy(point)
+
+    @property
+    def linear(self) -> Tensor:
+        mask = torch.zeros(len(self.trees) * self.starts, self.parameters, dtype=torch.bool)
+        mask[:, self.readout :] = True
+        return mask
+
+    def linearise(self, point: Tensor) -> Normal:
+        theta = point.numpy().reshape(len(self.trees), self.starts, self.parameters)
+        outputs, rows = self.y.shape
+        pieces: list[tuple[Tensor, Tensor, Tensor]] = []
+        chunk = max(1, 4_000_000 // (self.starts * self.parameters * rows * outputs))
+        for begin in range(0, len(self.trees), chunk):
+            part = range(begin, min(begin + chunk, len(self.trees)))
+            residual = np.empty((len(part), self.starts, outputs * rows))
+            slopes = np.zeros((len(part), self.starts, self.parameters, outputs * rows))
+            with np.errstate(all="ignore"):
+                for k, i in enumerate(part):
+                    self._member(i, theta[i], residual[k], slopes[k])
+                flat = torch.from_numpy(slopes.reshape(-1, self.parameters, outputs * rows))
+                left = torch.from_numpy(residual.reshape(-1, outputs * rows))
+                system = Normal.summed([(left, flat, None)], outputs * rows)
+            pieces.append((system.loss, system.curvature, system.slope))
+        return Normal(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
+
+    def _member(self, i: int, theta: np.ndarray, residual: np.ndarray, slopes: np.ndarray) -> None:
+        """Residuals and slopes of one structure's starts, written in place."""
+        data, rows = self.data, self.y.shape[1]
+        latents = [theta[:, self.place(slot)] @ self.designs[slot.input] for slot in data.slots]
+        count, at = len(self.columns), self.own
+        for output, program in enumerate(self.programs[i]):
+            there = slice(output * rows, (output + 1) * rows)
+            first = self.factors + output * count
+            scaled = [theta[:, first + j, None] * x for j, x in enumerate(self.columns)]
+            constants = theta[:, at : at + program.constants].T[:, :, None]
+            value, by_variable, by_constant = program.linearise([*latents, *scaled], constants)
+            spread = self.spreads[output]
+            factor = theta[:, self.readout + 2 * output, None] / spread
+            offset = theta[:, self.readout + 2 * output + 1, None]
+            residual[:, there] = factor * value + (offset - self.y[output]) / spread
+            for variable, slope in by_variable.items():
+                steep = np.broadcast_to(factor * slope, (self.starts, rows))
+                if variable < len(latents):
+                    slot = data.slots[variable]
+                    slopes[:, self.place(slot), there] += steep[:, None] * self.designs[slot.input]
+                else:
+                    j = variable - len(latents)
+                    slopes[:, first + j, there] += steep * self.columns[j]
+            for j, slope in enumerate(by_constant):
+                slopes[:, at + j, there] = factor * slope
+            slopes[:, self.readout + 2 * output, there] = value / spread
+            slopes[:, self.readout + 2 * output + 1, there] = 1 / spread
+            at += program.constants
+
+    def fits(self, point: Tensor, loss: Tensor) -> list[Served]:
+        """The best start of each structure; infinite where none is finite."""
+        by_tree = loss.reshape(len(self.trees), self.starts)
+        best = by_tree.nan_to_num(nan=math.inf).argmin(dim=1)
+        theta = point.reshape(len(self.trees), self.starts, self.parameters)
+        found = []
+        for i, programs in enumerate(self.programs):
+            mine = theta[i, best[i]]
+            bends = tuple(
+                mine[int(a) : int(b)].reshape(shape).clone()
+                for a, b, shape in zip(self.bend_ends[:-1], self.bend_ends[1:], self.shapes, strict=True)
+            )
+            numbers, own = mine.numpy(), sum(p.constants for p in programs)
+            found.append(
+                Served(
+                    self.trees[i],
+                    float(by_tree[i, best[i]]),
+                    bends,
+                    numbers[self.factors : self.own].copy(),
+                    numbers[self.own : self.own + own].copy(),
+                    numbers[self.readout :].copy(),
+                )
+            )
+        return found
+
+
+def serve(
+    data: Comparison,
+    trees: Sequence[tuple[Tree, ...]],
+    *,
+    starts: int = 4,
+    steps: int = 12,
+    seed: int = 0,
+    stop: Callable[[], bool] = never,
+) -> list[Served]:
+    """Each structure (one for each output) fitted with free bends, from several starts."""
+    batch = Batch(data, trees, starts)
+    point = batch.begin(np.random.default_rng(seed))
+    rule = Rule(steps, damping=1e-2, gain=1e-3, patience=2, least=1e-9)
+    point, system = levenberg_marquardt(batch.linearise, point, rule, linear=batch.linear, stop=stop)
+    return batch.fits(point, system.loss)
+
+
+def served_again(
+    data: Comparison, fits: Sequence[Served], *, steps: int = 30, stop: Callable[[], bool] = never
+) -> list[Served]:
+    """The same structures fitted further, each from where it stands."""
+    batch = Batch(data, [fit.trees for fit in fits], 1)
+    rule = Rule(steps, damping=1e-3, gain=1e-4, patience=2, least=1e-12)
+    point, system = levenberg_marquardt(
+        batch.linearise, batch.continued(fits), rule, linear=batch.linear, stop=stop
+    )
+    return batch.fits(point, system.loss)

@@ -1,0 +1,186 @@
+"""Structures of formulas in latents and columns: trees, and the programs that evaluate them in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import sympy as sp
+
+from eqlearn.functions import NUMPY
+from eqlearn.nn.primitives import Primitive, lookup
+from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.symbolic.tape import lower
+
+# A leaf is the place of a variable (latents first, then columns); else an operation and what it acts on.
+Tree: TypeAlias = "int | tuple[Any, ...]"
+
+ADD = Primitive("add", 2, lambda m, a, b: a + b)
+SUB = Primitive("sub", 2, lambda m, a, b: a - b)
+MUL = lookup("mul")
+# A constant of the structure's own, beside what it acts on.
+SHIFT, SCALE = "shift", "scale"
+_OWN = {p.name: p for p in (ADD, SUB)}
+
+
+def operation(name: str) -> Primitive:
+    """The operation of that name in a structure: a sum, a difference, or a primitive."""
+    return _OWN.get(name) or lookup(name)
+
+
+def parts(tree: Tree, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Tree]]:
+    """Every part of a structure with the path that leads there."""
+    yield path, tree
+    if isinstance(tree, tuple):
+        for i, child in enumerate(tree[1:], 1):
+            yield from parts(child, (*path, i))
+
+
+def replaced(tree: Tree, path: tuple[int, ...], part: Tree) -> Tree:
+    """The structure with another part at a path."""
+    if not path or isinstance(tree, int):
+        return part
+    children = list(tree)
+    children[path[0]] = replaced(tree[path[0]], path[1:], part)
+    return tuple(children)
+
+
+def leaves(tree: Tree, above: str | None = None) -> Iterator[tuple[int, str | None]]:
+    """The variables, each with the function of one argument that stands directly on it, if any, or "sub" or
+    "div:2" where a sign or an inverse does."""
+    if isinstance(tree, int):
+        yield tree, above
+    elif len(tree) == 2:
+        yield from leaves(tree[1], tree[0])
+    else:
+        for place, child in enumerate(tree[1:], 1):
+            sign = "sub" if tree[0] == "sub" else "div:2" if tree[0] == "div" and place == 2 else None
+            yield from leaves(child, sign)
+
+
+def size(tree: Tree) -> int:
+    """The number of nodes; a constant that is added or multiplied counts two, itself and its operator."""
+    if isinstance(tree, int):
+        return 1
+    return (2 if tree[0] in (SHIFT, SCALE) else 1) + sum(size(child) for child in tree[1:])
+
+
+def variables_in(tree: Tree) -> frozenset[int]:
+    return frozenset(leaf for leaf, _ in leaves(tree))
+
+
+@dataclass(frozen=True)
+class Program:
+    """A structure as steps that are evaluated for a batch of members, with slopes by back-propagation.
+
+    Steps are `(operation, arguments)`; a leaf is `(None, (variable,))`. The constants are those of shifts and
+    scales in the order of their steps.
+    """
+
+    steps: tuple[tuple[str | None, tuple[int, ...]], ...]
+
+    @cached_property
+    def own(self) -> dict[int, int]:
+        """The constant that each step holds."""
+        places = [i for i, (name, _) in enumerate(self.steps) if name in (SHIFT, SCALE)]
+        return {step: number for number, step in enumerate(places)}
+
+    @property
+    def constants(self) -> int:
+        return len(self.own)
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        """Where the constants start: nothing added, a factor of one."""
+        return np.array([0.0 if self.steps[i][0] == SHIFT else 1.0 for i in self.own])
+
+    def value(self, variables: Any, constants: np.ndarray) -> Any:
+        """The value at variables, each `(..., rows)`, and constants `(number, ...)`."""
+        return self.values(variables, constants)[-1]
+
+    def values(self, variables: Any, constants: np.ndarray) -> list[Any]:
+        """The value of every step."""
+        values: list[Any] = []
+        for i, (name, args) in enumerate(self.steps):
+            if name is None:
+                values.append(variables[args[0]])
+            elif name == SHIFT:
+                values.append(values[args[0]] + constants[self.own[i]])
+            elif name == SCALE:
+                values.append(values[args[0]] * constants[self.own[i]])
+            else:
+                values.append(operation(name).formula(NUMPY, *(values[a] for a in args)))
+        return values
+
+    def linearise(
+        self, variables: Any, constants: np.ndarray
+    ) -> tuple[np.ndarray, dict[int, np.ndarray], list[np.ndarray]]:
+        """The value, its slope by each variable that stands in it, and by each constant."""
+        values = self.values(variables, constants)
+        adjoint: list[Any] = [None] * len(values)
+        adjoint[-1] = np.ones_like(values[-1])
+        slopes: dict[int, np.ndarray] = {}
+        by_constant: list[Any] = [None] * self.constants
+        for i in range(len(values) - 1, -1, -1):
+            name, args = self.steps[i]
+            above = adjoint[i]
+            if name is None:
+                slopes[args[0]] = above if args[0] not in slopes else slopes[args[0]] + above
+            elif name == SHIFT:
+                by_constant[self.own[i]] = above
+                adjoint[args[0]] = above
+            elif name == SCALE:
+                by_constant[self.own[i]] = above * values[args[0]]
+                adjoint[args[0]] = above * constants[self.own[i]]
+            else:
+                for a, slope in zip(args, _slopes(name)(*(values[a] for a in args)), strict=True):
+                    adjoint[a] = above * slope
+        return values[-1], slopes, by_constant
+
+
+@cache
+def compiled(tree: Tree) -> Program:
+    """The steps of a structure, arguments before what uses them."""
+    steps: list[tuple[str | None, tuple[int, ...]]] = []
+
+    def write(part: Tree) -> int:
+        if isinstance(part, int):
+            steps.append((None, (part,)))
+        else:
+            args = tuple(write(child) for child in part[1:])
+            steps.append((part[0], args))
+        return len(steps) - 1
+
+    write(tree)
+    return Program(tuple(steps))
+
+
+@cache
+def _slopes(name: str) -> Callable[..., tuple[Any, ...]]:
+    """The partial derivatives of an operation on arrays."""
+    if name == "add":
+        return lambda a, b: (1.0, 1.0)
+    if name == "sub":
+        return lambda a, b: (1.0, -1.0)
+    if name == "mul":
+        return lambda a, b: (b, a)
+    primitive = operation(name)
+    symbols = [real_symbol(f"g{i}") for i in range(primitive.arity)]
+    value = primitive.symbolic(*symbols)
+    tapes = [lower(sp.diff(value, symbol), symbols) for symbol in symbols]
+    return lambda *args: tuple(tape.run(NUMPY, args, [], np.float64) for tape in tapes)
+
+
+def symbolic(tree: Tree, variables: Sequence[Any], constants: Iterator[Any]) -> Any:
+    """The structure in SymPy, with these expressions for its variables and its constants in order."""
+    if isinstance(tree, int):
+        return variables[tree]
+    args = [symbolic(child, variables, constants) for child in tree[1:]]
+    if tree[0] == SHIFT:
+        return args[0] + next(constants)
+    if tree[0] == SCALE:
+        return args[0] * next(constants)
+    return operation(tree[0]).symbolic(*args)

@@ -1,0 +1,74 @@
+"""Everything tuned in the search for a law behind encoders, each number with what it is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentSettings:
+    """How a law behind encoders is searched for; the same for every task.
+
+    **Training.** `batch` rows a step; `warm_steps` for a start, `refine_steps` for the law that was chosen,
+    `joint_steps` for each law on the short list; `rate` is the highest learning rate of a cycle and `decay`
+    the weight decay of AdamW; `clip` bounds a gradient's norm; `width` is that of the head's two layers. With
+    `huber`, errors beyond that part of the target's spread count by their size, not their square; without it,
+    they do in joint training beyond `robust` robust standard deviations of the residuals (Huber 1964).
+
+    **Starts.** At least `starts`, at most `max_starts`; no more once a second one comes within `confirmed`
+    times the best error. `held` is the share of rows to measure on; `measured` the most rows of any measure.
+
+    **Comparison.** `functions` in the basis of a bend; `structures`, the most that are enumerated, in at most
+    `needed` variables (with more, structures only grow), on `screened` rows first and from `serving_starts`
+    starts; `kept` of them on `compared` rows. `tolerance`: how many times the smallest error, or the head's,
+    a law on the short list may leave; `shortlist`, its length. Laws that differ by less than `alike` times
+    their error are one, and a function is a disguise if a straight line leaves less than `straight` of its
+    variance. `growth`: rounds in which the best `grown_from` structures grow if none is as good as the head;
+    `front_seconds`: for `discover` on the latents as they are.
+
+    **Decision.** `close`: how many times the smallest error after joint training a shorter law may leave and
+    still be chosen; errors below `negligible` times the head's are equal. `removal`: how many times the error
+    may be left once a constant is taken out or made a simple number, which is at most the share `snapped`
+    away. `explained`: the least part of the variance that a head must explain for a search to go on.
+    """
+
+    batch: int = 256
+    warm_steps: int = 1_500
+    joint_steps: int = 500
+    refine_steps: int = 1_500
+    rate: float = 3e-3
+    refine_rate: float = 1e-3
+    decay: float = 1e-2
+    clip: float = 1.0
+    width: int = 32
+    huber: float | None = None
+    robust: float | None = 1.345
+
+    starts: int = 2
+    max_starts: int = 4
+    confirmed: float = 2.0
+    held: float = 0.15
+    measured: int = 4_000
+
+    functions: int = 10
+    structures: int = 1_500
+    needed: int = 5
+    straight: float = 1e-3
+    screened: int = 300
+    kept: int = 60
+    compared: int = 1_500
+    serving_starts: int = 6
+    tolerance: float = 4.0
+    shortlist: int = 6
+    alike: float = 0.05
+    close: float = 1.3
+    removal: float = 1.1
+    negligible: float = 0.03
+    snapped: float = 0.03
+    explained: float = 0.05
+    growth: int = 3
+    grown_from: int = 8
+    front_seconds: float = 10.0
+
+
+LATENT = LatentSettings()

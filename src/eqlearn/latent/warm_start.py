@@ -1,0 +1,328 @@
+"""Warm starts: encoders trained with a smooth head in the place of the equation.
+
+A head's error says what any law could reach with these encoders. Heads are smooth, so a latent comes out as a
+smooth, mostly monotone function of the quantity that it stands for.
+
+Where the target depends on the *interaction* of two quantities and also on each alone, as (a - b)**2 does, an
+encoder learns first what each alone tells, |a - mean|, and stays there. So every second start is of another
+kind: main effects are fitted first, by other encoders (functional ANOVA), the interactions next, on what they
+leave, and the whole last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from eqlearn.errors import Diverged
+from eqlearn.io.storage import followed
+from eqlearn.latent.settings import LATENT, LatentSettings
+from eqlearn.numerics.budget import never
+from eqlearn.training.loop import Record, Training, train
+from eqlearn.training.schedule import Phase
+from eqlearn.training.state import TrainingState, seeded, step_generator
+from eqlearn.validation.latents import Batch, Gathered, LatentData
+
+
+@dataclass(frozen=True)
+class Units:
+    """Means and spreads of columns and targets, in which networks see them."""
+
+    columns: Tensor
+    column_spreads: Tensor
+    y: Tensor
+    y_spreads: Tensor
+
+    @classmethod
+    def of(cls, batch: Batch) -> Units:
+        def spread(values: Tensor) -> Tensor:
+            found = values.std(dim=0, correction=0)
+            return torch.where(found > 0, found, 1.0)
+
+        return cls(batch.columns.mean(dim=0), spread(batch.columns), batch.y.mean(dim=0), spread(batch.y))
+
+    def standard_columns(self, batch: Batch) -> Tensor:
+        return ((batch.columns - self.columns) / self.column_spreads).float()
+
+    def standard_targets(self, batch: Batch) -> Tensor:
+        return ((batch.y - self.y) / self.y_spreads).float()
+
+
+class Encoders(nn.Module):
+    """The users' encoders, each held once however many inputs it reads, and the scale of their latents: a
+    batch norm without weights keeps mean 0 and spread 1.
+
+    `groups` says which encoder reads each input; inputs of one group are encoded in one batch.
+    """
+
+    def __init__(self, encoders: Mapping[str, nn.Module], latents: Mapping[str, int]) -> None:
+        super().__init__()
+        distinct = list({id(encoder): encoder for encoder in encoders.values()}.values())
+        self.names = tuple(encoders)
+        self.groups = tuple(
+            next(i for i, e in enumerate(distinct) if e is encoder) for encoder in encoders.values()
+        )
+        self.sizes = tuple(
+            next(latents[n] for n, g in zip(self.names, self.groups, strict=True) if g == group)
+            for group in range(len(distinct))
+        )
+        self.encoders = nn.ModuleList(distinct)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(size, affine=False) for size in self.sizes)
+        self.held = False
+
+    def train(self, mode: bool = True) -> Encoders:
+        """As for any module; a scale that is held stays as it is."""
+        super().train(mode)
+        if self.held:
+            self.norms.eval()
+        return self
+
+    def forward(self, batch: Batch) -> list[Tensor]:
+        """The standardised latents of each input `(rows, n)`, in the order of names."""
+        found: dict[str, Tensor] = {}
+        for group, (encoder, norm) in enumerate(zip(self.encoders, self.norms, strict=True)):
+            names = [n for n, g in zip(self.names, self.groups, strict=True) if g == group]
+            for name, z in zip(names, _encoded(encoder, norm, [batch.inputs[n] for n in names]), strict=True):
+                found[name] = z
+        return [found[name] for name in self.names]
+
+    def of_group(self, group: int, x: Tensor | Gathered) -> Tensor:
+        """The standardised latents of one input of a group."""
+        return _encoded(self.encoders[group], self.norms[group], [x])[0]
+
+    def hold_(self) -> Encoders:
+        """Keeps the scale of the latents as it is from now on, in `train()` too."""
+        self.held = True
+        return self.train(self.training)
+
+    def reset_(self) -> None:
+        """Draws the weights of all encoders anew, where their layers can."""
+        for module in self.encoders.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if callable(reset):
+                reset()
+
+
+def _encoded(encoder: nn.Module, norm: nn.Module, inputs: Sequence[Tensor | Gathered]) -> list[Tensor]:
+    """The latents of several inputs of one encoder, in one batch; a value that repeats is encoded once."""
+    like = next((p for p in encoder.parameters() if p.is_floating_point()), None)
+
+    def read(x: Tensor) -> Tensor:
+        x = x.to(like.dtype) if like is not None and x.is_floating_point() else x
+        z: Tensor = norm(encoder(x))
+        return z
+
+    first = inputs[0]
+    if isinstance(first, Gathered):
+        gathered = [x for x in inputs if isinstance(x, Gathered)]
+        if len(gathered) == len(inputs) and all(x.values is first.values for x in gathered):
+            # Only the values that stand in these rows.
+            index, back = torch.cat([x.index for x in gathered]).unique(return_inverse=True)
+            z = read(first.values[index])[back]
+            return list(z.split([len(x) for x in inputs]))
+    plain = [x.values[x.index] if isinstance(x, Gathered) else x for x in inputs]
+    if all(x.shape[1:] == plain[0].shape[1:] and x.dtype == plain[0].dtype for x in plain):
+        return list(read(torch.cat(plain)).split([len(x) for x in plain]))
+    return [read(x) for x in plain]
+
+
+def _network(inputs: int, outputs: int, width: int) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Linear(inputs, width), nn.Tanh(), nn.Linear(width, width), nn.Tanh(), nn.Linear(width, outputs)
+    )
+
+
+class Headed(nn.Module):
+    """Encoders with a smooth head: what a warm start trains. Gives the standardised targets."""
+
+    def __init__(self, encoders: Encoders, units: Units, width: int) -> None:
+        super().__init__()
+        self.encoders, self.units = encoders, units
+        latents = sum(encoders.sizes[g] for g in encoders.groups)
+        self.head = _network(latents + len(units.columns), len(units.y), width)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "rows outputs"]:
+        seen = [*self.encoders(batch), self.units.standard_columns(batch)]
+        predicted: Tensor = self.head(torch.cat([s.float() for s in seen], dim=1))
+        return predicted
+
+
+class MainEffects(nn.Module):
+    """A sum of what each input alone tells, and all columns together, by encoders of their own."""
+
+    def __init__(self, encoders: Encoders, units: Units, width: int) -> None:
+        super().__init__()
+        self.encoders, self.units = encoders, units
+        outputs = len(units.y)
+        self.effects = nn.ModuleList(_network(encoders.sizes[g], outputs, width) for g in encoders.groups)
+        self.columns = _network(len(units.columns), outputs, width) if len(units.columns) else None
+
+    def forward(self, batch: Batch) -> Float[Tensor, "rows outputs"]:
+        latents = self.encoders(batch)
+        total: Tensor = sum(effect(z.float()) for effect, z in zip(self.effects, latents, strict=True))
+        if self.columns is not None:
+            total = total + self.columns(self.units.standard_columns(batch))
+        return total
+
+
+class FitLoss(nn.Module):
+    """The mean squared error of a model's standardised targets on batches drawn by seed and step; `beside` is
+    what another model explains already."""
+
+    step: Tensor
+
+    def __init__(
+        self,
+        data: LatentData,
+        units: Units,
+        *,
+        batch: int,
+        seed: int,
+        huber: float | None = None,
+        beside: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        self.data, self.units, self.batch, self.seed, self.huber = data, units, batch, seed, huber
+        self._beside = [beside]  # in a list, so that it is no part of this module's state
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, model: nn.Module, phase: Phase) -> Float[Tensor, ""]:
+        batch = self.data.draw(self.batch, step_generator(self.seed, self.step))
+        self.step += 1
+        target = self.units.standard_targets(batch)
+        if (beside := self._beside[0]) is not None:
+            with torch.no_grad():
+                target = target - beside(batch)
+        predicted: Tensor = model(batch)
+        if self.huber is None:
+            return (predicted - target).square().mean()
+        return 2 * F.huber_loss(predicted, target, delta=self.huber)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """A warm start: its model, in `eval()`, its kind, and the part of the variance that is left on rows that
+    training saw and on rows held back."""
+
+    model: Headed
+    kind: str
+    error: float
+    held_error: float
+    importance: tuple[float, ...]
+    seed: int
+
+
+@torch.no_grad()
+def left_over(model: nn.Module, batch: Batch, units: Units, piece: int = 1_000) -> float:
+    """The mean square that a model leaves of the standardised targets, a piece at a time, in `eval()`."""
+    model.eval()
+    total = 0.0
+    for begin in range(0, len(batch), piece):
+        part = batch[slice(begin, begin + piece)]
+        total += float((model(part) - units.standard_targets(part)).square().mean(dim=1).sum())
+    return total / len(batch)
+
+
+def fitted_by(
+    model: nn.Module,
+    loss: FitLoss,
+    steps: int,
+    settings: LatentSettings,
+    *,
+    name: str,
+    rate: float | None = None,
+    stop: Callable[[], bool] = never,
+    record_every: int = 25,
+    path: Path | None = None,
+) -> Iterator[Record]:
+    """Trains a model by one cycle of the learning rate; a stop ends it where it stands. With a `path`, the
+    state is kept in that file, and a training that was killed goes on from there."""
+    phase = Phase(
+        name=name, steps=max(1, steps), lr=rate or settings.rate, decay="one-cycle", clip=settings.clip
+    )
+    optimiser = partial(torch.optim.AdamW, weight_decay=settings.decay)
+
+    def begin(state: TrainingState | None) -> Training:
+        return train(model, loss, (phase,), optimiser=optimiser, record_every=record_every, resume=state)
+
+    for record in begin(None) if path is None else followed(path, begin):
+        yield record
+        if stop():
+            return
+
+
+def warm_start(
+    encoders: Mapping[str, nn.Module],
+    latents: Mapping[str, int],
+    data: LatentData,
+    *,
+    kind: str = "plain",
+    fresh: bool = True,
+    seed: int = 0,
+    settings: LatentSettings = LATENT,
+    stop: Callable[[], bool] = never,
+    on_record: Callable[[str, Record], object] | None = None,
+    journal: Path | None = None,
+) -> Start | None:
+    """Copies of the encoders trained with a smooth head, from weights drawn anew (`fresh`) or as they are.
+
+    `kind` is "plain", or "interactions": main effects first, then what they leave, then the whole. None if
+    the training diverged.
+    """
+    copies = deepcopy(dict(encoders))
+    units = Units.of(data.sample(settings.measured))
+
+    def run(model: nn.Module, steps: int, number: int, beside: nn.Module | None = None) -> None:
+        loss = FitLoss(
+            data, units, batch=settings.batch, seed=4 * seed + number, huber=settings.huber, beside=beside
+        )
+        path = None if journal is None else journal / f"start-{seed}-{number}.safetensors"
+        for record in fitted_by(model, loss, steps, settings, name=kind, stop=stop, path=path):
+            if on_record is not None:
+                on_record(kind, record)
+
+    with seeded(seed):
+        reading = Encoders(copies, latents)
+        if fresh:
+            reading.reset_()
+        model = Headed(reading, units, settings.width)
+        try:
+            if kind == "interactions":
+                others = Encoders(deepcopy(copies), latents)
+                others.reset_()
+                effects = MainEffects(others, units, settings.width)
+                run(effects, settings.warm_steps // 3, 1)
+                run(model, settings.warm_steps // 2, 2, effects.eval())
+            run(model, settings.warm_steps, 3)
+        except Diverged:
+            return None
+        model.eval()
+        sample, held = data.sample(settings.measured), data.held
+        return Start(
+            model,
+            kind,
+            left_over(model, sample, units),
+            left_over(model, held, units),
+            _importance(model, held, units),
+            seed,
+        )
+
+
+def _importance(model: Headed, batch: Batch, units: Units) -> tuple[float, ...]:
+    """How much more is left of the targets when each column's rows are mixed up (Breiman 2001)."""
+    whole = left_over(model, batch, units)
+    order = torch.randperm(len(batch), generator=torch.Generator().manual_seed(0))
+    rises = []
+    for j in range(batch.columns.shape[1]):
+        mixed = batch.columns.clone()
+        mixed[:, j] = mixed[order, j]
+        rises.append(left_over(model, Batch(batch.inputs, mixed, batch.y), units) - whole)
+    return tuple(rises)
