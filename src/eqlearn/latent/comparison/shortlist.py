@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations, product
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from eqlearn.functions import FUNCTIONS
 from eqlearn.latent.comparison.canonical import reduce
 from eqlearn.latent.comparison.compare import Choice
 from eqlearn.latent.comparison.served import serve, served_again
@@ -78,7 +80,12 @@ def length(choice: Choice, settings: LatentSettings = LATENT, stop: Callable[[],
     as the product of two latents with a large offset does in the place of a sum."""
     data = choice.data.some(2 * settings.screened)
     reduced = reduce(data, choice.fit, settings=settings, stop=stop)
-    return sum(e.complexity for e in reduced.equations(choice.names, choice.columns))
+    own = len(choice.fit.constants)
+    first = len(choice.fit.factors)
+    idle = sum(i in reduced.exact and reduced.exact[i] in (0, 1, -1) for i in range(first, first + own))
+    others = [i for i in range(len(choice.fit.numbers)) if not first <= i < first + own]
+    needed = sum(i not in reduced.exact or reduced.exact[i] not in (0, 1, -1) for i in others)
+    return choice.size - 2 * idle + 2 * needed
 
 
 def _is_same(one: Choice, other: Choice) -> bool:
@@ -146,9 +153,14 @@ def _plainer(choice: Choice, settings: LatentSettings) -> Choice:
 
 
 def _turns(choice: Choice) -> int:
-    """How many differences and quotients there are: of equals, sums and products are easier to read."""
+    """How many differences and quotients there are, and functions that are not defined everywhere: of laws
+    that are equal but for a bend, a**2 + b is safer than a + sqrt(b), and a + b easier to read than a - b."""
 
     def count(tree: Any) -> int:
-        return 0 if isinstance(tree, int) else (tree[0] in ("sub", "div")) + sum(map(count, tree[1:]))
+        if isinstance(tree, int):
+            return 0
+        function = FUNCTIONS.get(tree[0])
+        partial = function is not None and function.domain != (-math.inf, math.inf)
+        return (partial or tree[0] in ("sub", "div", "inv")) + sum(map(count, tree[1:]))
 
     return sum(count(tree) for tree in choice.fit.trees)
