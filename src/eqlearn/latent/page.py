@@ -194,7 +194,7 @@ def _curves(found: Any) -> str:
     logs = [np.log10(np.where(errors > 0, errors, np.nan)) for _, _, errors in stretches]
     values = np.concatenate([*logs, [math.log10(found.head_error)] if found.head_error > 0 else []])
     values = values[np.isfinite(values)]
-    if not len(values):
+    if not stretches or not len(values):
         return ""
     ends = np.cumsum([float(steps[-1]) for _, steps, _ in stretches])
     heights = (math.floor(values.min()) - 0.2, math.ceil(values.max()) + 0.8)  # stages are named at the top
@@ -207,7 +207,7 @@ def _curves(found: Any) -> str:
             drawn.append(frame.line(np.array([begin, begin]), np.array(frame.y), "grid"))
         drawn.append(frame.line(begin + steps[some], log[some], "stairs"))
         if stage != last:
-            x, last = float(frame.across(begin)) + 5, stage
+            x, last = float(frame.across(np.array(begin))) + 5, stage
             drawn.append(f'<text x="{x:.1f}" y="24">{escape(stage)}</text>')
     if found.head_error > 0:
         drawn.append(frame.line(np.array(frame.x), np.full(2, math.log10(found.head_error)), "curve"))
