@@ -98,7 +98,7 @@ def compare(
         comparison, bases = compare_on(encoders, sample, slots, settings)
         grammar = Grammar.of(primitives, [s.group for s in comparison.slots], len(comparison.columns))
         searches = [
-            _Search(comparison.of_output(o), grammar, start, seed, settings, stop)
+            _Search(comparison.of_output(o), grammar, start, o, seed, settings, stop)
             for o in range(len(comparison.spreads))
         ]
         families.append((comparison, bases, searches))
@@ -114,7 +114,7 @@ def compare(
             fits = (
                 searches[0].fits
                 if len(searches) == 1
-                else _together(comparison, [search.fits for search in searches], settings, stop)
+                else _together(comparison, [search.fits for search in searches], start.error, settings, stop)
             )
             found += [Choice(fit, comparison, tuple(bases), data.columns) for fit in fits]
     return sorted(found, key=lambda c: c.error)
@@ -135,6 +135,7 @@ class _Search:
         data: Comparison,
         grammar: Grammar,
         start: Start,
+        output: int,
         seed: int,
         settings: LatentSettings,
         stop: Callable[[], bool],
@@ -143,7 +144,7 @@ class _Search:
         self.enough = settings.confirmed * start.error
         self.seen: set[bytes] = set()
         latents, trees = list(range(len(data.slots))), []
-        for number, columns in enumerate(_nested(start.importance, start.held_error, len(latents))):
+        for number, columns in enumerate(_nested(start.importance[output], start.held_error, len(latents))):
             needed = [*latents, *columns]
             if len(needed) <= settings.needed:
                 most = settings.structures if number == 0 else settings.structures // 4
@@ -237,15 +238,25 @@ def _from_discover(data: Comparison, grammar: Grammar, seed: int, settings: Late
     return [tree for tree in trees if tree is not None]
 
 
+def credible_error(best: float, head_error: float, settings: LatentSettings) -> float:
+    """What a law may leave to be worth a closer look: a few times the best, or the head's; but a law far
+    better than the head makes the head's error no yardstick."""
+    return settings.tolerance * max(best, min(head_error, 100 * best)) + 1e-9
+
+
 def _together(
-    data: Comparison, best: Sequence[Sequence[Served]], settings: LatentSettings, stop: Callable[[], bool]
+    data: Comparison,
+    best: Sequence[Sequence[Served]],
+    head_error: float,
+    settings: LatentSettings,
+    stop: Callable[[], bool],
 ) -> list[Served]:
     """Several outputs share their latents: the best structures of each, in all combinations, fitted with the
     same bends."""
     per = max(2, round(200 ** (1 / len(best))))
     lists = []
     for fits in best:
-        near = [f for f in fits if f.error <= settings.tolerance * fits[0].error + 1e-9]
+        near = [f for f in fits if f.error <= credible_error(fits[0].error, head_error, settings)]
         lists.append([f.trees[0] for f in sorted(near, key=lambda f: (f.size, f.error))[:per]])
     trees = list(product(*lists))
     fits = serve(data.some(settings.screened), trees, starts=settings.serving_starts, steps=15, stop=stop)

@@ -13,7 +13,7 @@ import torch
 
 from eqlearn.functions import FUNCTIONS
 from eqlearn.latent.comparison.canonical import reduce
-from eqlearn.latent.comparison.compare import Choice
+from eqlearn.latent.comparison.compare import Choice, credible_error
 from eqlearn.latent.comparison.served import serve, served_again
 from eqlearn.latent.comparison.structures import SCALE, SHIFT, compiled, parts, replaced
 from eqlearn.latent.settings import LATENT, LatentSettings
@@ -48,8 +48,7 @@ def shortlist(
     """
     honest = [c for c in choices if not is_disguised(c)] or list(choices)
     best = min(c.error for c in honest)
-    # A law far better than the head makes the head's error no yardstick.
-    limit = settings.tolerance * max(best, min(head_error, 100 * best)) + 1e-9
+    limit = credible_error(best, head_error, settings)
     near = sorted((c for c in honest if c.error <= limit), key=lambda c: (c.size, c.error))
     # Only so far as a law can be on the list: it is better than all shorter ones.
     first = [c for c in near if all(c.error <= 0.95 * o.error for o in near if o.size < c.size)]
