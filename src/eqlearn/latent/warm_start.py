@@ -44,7 +44,7 @@ class Units:
     @classmethod
     def of(cls, batch: Batch) -> Units:
         def spread(values: Tensor) -> Tensor:
-            found = values.std(dim=0, correction=0)
+            found = (values - values.mean(dim=0)).square().mean(dim=0).sqrt()
             return torch.where(found > 0, found, 1.0)
 
         return cls(batch.columns.mean(dim=0), spread(batch.columns), batch.y.mean(dim=0), spread(batch.y))

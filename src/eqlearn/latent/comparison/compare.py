@@ -202,8 +202,12 @@ def _screened(
 ) -> list[Served]:
     """The structures worth a second look: fitted on few rows, and the best of them on more."""
     few = data.some(settings.screened)
-    fits = serve(few, [(t,) for t in trees], starts=settings.serving_starts, steps=10, seed=seed, stop=stop)
+    fits = serve(few, [(t,) for t in trees], starts=settings.serving_starts, steps=5, seed=seed, stop=stop)
+    # Half-fitted, the worse half goes, but for the smallest.
     fits = sorted((f for f in fits if np.isfinite(f.error)), key=lambda f: f.error)
+    small = sorted(fits, key=lambda f: (f.size, f.error))[: settings.kept]
+    fits = list({id(f): f for f in (*fits[: max(settings.kept, len(fits) // 3)], *small)}.values())
+    fits = sorted(served_again(few, fits, steps=10, stop=stop), key=lambda f: f.error) if fits else []
     best = fits[0].error if fits else 1.0
     # The shortest that come near the best, beside the best: they are what is looked for.
     near = sorted((f for f in fits if f.error <= 10 * best), key=lambda f: (f.size, f.error))

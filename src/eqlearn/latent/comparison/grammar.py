@@ -47,10 +47,8 @@ class Grammar:
 
         `pow` stands for fixed powers here as in tables, which bends and squares cover, not for z**x."""
         units = dict.fromkeys(p.name for p in primitives)
-        kinds = [p for name in units if (p := lookup(name)).name not in ("id", "one", "pow", "inv")]
+        kinds = [p for name in units if (p := lookup(name)).name not in ("id", "one", "pow")]
         names = {arity: [p.name for p in kinds if p.arity == arity] for arity in (1, 2)}
-        if "inv" in units and "div" not in units:
-            names[1].append("inv")
         return cls(tuple(groups), columns, tuple(names[1]), ("add", "sub", *names[2]))
 
     @property
@@ -98,8 +96,8 @@ class Grammar:
 
     def is_redundant(self, tree: Tree) -> bool:
         """Whether a bend of some encoder's latents gives a smaller structure of the same values, or a
-        constant is where one is already."""
-        if _idle_constant(tree, root=True):
+        constant is where one is already, or a quotient says what the inverse of a product does."""
+        if _idle_constant(tree, root=True) or ("div" in self.binary and _inverts_product(tree)):
             return True
         wraps: dict[int, list[str | None]] = {}
         for leaf, above in leaves(tree):
@@ -159,11 +157,15 @@ class _Table:
                         if name not in ("add", "mul"):
                             yield (name, b, a)
         for part in self.of(inside, size - 1):
-            # A function of a function is left to growth.
-            if isinstance(part, int) or len(part) == 3:
-                for name in (*self.grammar.unary, SHIFT):
-                    if not (name == SHIFT and isinstance(part, int) and part < len(self.grammar.groups)):
-                        yield (name, part)
+            # A function of a function is left to growth; one of something shifted, log(1 + z*x), is not.
+            if isinstance(part, int) or len(part) == 3 or part[0] == SHIFT:
+                yield from ((name, part) for name in self.grammar.unary)
+            if (isinstance(part, int) and part >= len(self.grammar.groups)) or _is_joined(part):
+                yield (SHIFT, part)
+
+
+def _is_joined(part: Tree) -> bool:
+    return isinstance(part, tuple) and len(part) == 3
 
 
 def _splits(inside: frozenset[int]) -> Iterator[frozenset[int]]:
@@ -185,6 +187,12 @@ def _idle_constant(tree: Tree, root: bool = False) -> bool:
     return any(_idle_constant(child) for child in tree[1:])
 
 
+def _inverts_product(tree: Tree) -> bool:
+    """Whether 1/(a*b) or 1/(a/b) stands somewhere."""
+    inner = [p[1] for _, p in parts(tree) if isinstance(p, tuple) and p[0] == "inv"]
+    return any(isinstance(part, tuple) and part[0] in ("mul", "div") for part in inner)
+
+
 def from_sympy(expr: Any, names: Sequence[str], grammar: Grammar) -> Tree | None:
     """The structure of a formula in these names, without its numbers' values; None where the grammar lacks a
     function of it."""
@@ -193,8 +201,10 @@ def from_sympy(expr: Any, names: Sequence[str], grammar: Grammar) -> Tree | None
     def read(node: Any) -> Tree | None:
         if node in places:
             return places[node]
-        if isinstance(node, (sp.Add, sp.Mul)):
-            return joined(node)
+        if isinstance(node, sp.Add):
+            return added(node)
+        if isinstance(node, sp.Mul):
+            return multiplied(node)
         if isinstance(node, sp.Pow):
             return power(node)
         name = (
@@ -205,19 +215,34 @@ def from_sympy(expr: Any, names: Sequence[str], grammar: Grammar) -> Tree | None
         inner = read(node.args[0]) if name is not None else None
         return None if name is None or inner is None else (name, inner)
 
-    def joined(node: Any) -> Tree | None:
+    def added(node: Any) -> Tree | None:
+        terms = [a for a in node.args if a.free_symbols]
+        less = [a for a in terms if a.as_coeff_Mul()[0] < 0]
+        plus = [a for a in terms if a not in less]
+        tree = joined("add", [read(a) for a in plus or less])
+        if plus:
+            tree = joined("sub", [tree, *(read(-a) for a in less)])
+        return tree if tree is None or len(terms) == len(node.args) else (SHIFT, tree)
+
+    def multiplied(node: Any) -> Tree | None:
         numbers = [a for a in node.args if not a.free_symbols]
-        each = [read(a) for a in node.args if a.free_symbols]
-        if any(part is None for part in each):
-            return None
-        tree: Any = each[0]
+        factors = [a for a in node.args if a.free_symbols]
+        under = [a for a in factors if isinstance(a, sp.Pow) and a.exp.is_number and a.exp < 0]
+        over = [a for a in factors if a not in under]
+        if not over or "div" not in grammar.binary:
+            tree = joined("mul", [read(a) for a in factors])
+        else:
+            product = joined("mul", [read(a) for a in over])
+            tree = joined("div", [product, *([joined("mul", [read(1 / a) for a in under])] if under else [])])
+        idle = tree is None or isinstance(tree, int) or all(abs(number) == 1 for number in numbers)
+        return tree if idle else (SCALE, tree)
+
+    def joined(name: str, each: Sequence[Tree | None]) -> Tree | None:
+        """The parts joined one by one; None where one of them could not be read."""
+        tree = each[0]
         for part in each[1:]:
-            tree = ("add" if isinstance(node, sp.Add) else "mul", tree, part)
-        if numbers and isinstance(node, sp.Add):
-            tree = (SHIFT, tree)
-        elif numbers and not (isinstance(tree, int) or abs(numbers[0]) == 1):
-            tree = (SCALE, tree)
-        return tree  # type: ignore[no-any-return]
+            tree = None if tree is None or part is None else (name, tree, part)
+        return tree
 
     def power(node: Any) -> Tree | None:
         base = read(node.base)
@@ -232,8 +257,9 @@ def from_sympy(expr: Any, names: Sequence[str], grammar: Grammar) -> Tree | None
             return tree  # type: ignore[no-any-return]
         if node.exp == sp.S.Half and "sqrt" in grammar.unary:
             return ("sqrt", base)
-        if node.exp == -1 and "inv" in grammar.unary:
-            return ("inv", base)
+        if node.exp < 0 and "inv" in grammar.unary:
+            below = read(1 / node)
+            return None if below is None else ("inv", below)
         return None
 
     return read(expr)
