@@ -44,6 +44,8 @@ class Units:
     @classmethod
     def of(cls, batch: Batch) -> Units:
         def spread(values: Tensor) -> Tensor:
+            if not values.shape[1]:  # of which torch warns
+                return values.new_ones(0)
             found = values.std(dim=0, correction=0)
             return torch.where(found > 0, found, 1.0)
 
