@@ -31,6 +31,7 @@ class Basis(nn.Module):
             at = torch.linspace(0, 1, size - 2, dtype=torch.float64)
             even = torch.lerp(z.amin(), z.amax(), at)
             inner = 0.5 * (torch.quantile(z[:: max(1, len(z) // 10_000), 0], at) + even)
+            inner[0], inner[-1] = even[0], even[-1]  # of many rows the ends may be left out
             knots = torch.cat([inner[:1].repeat(3), inner, inner[-1:].repeat(3)])
         else:
             degree = max(2, min(5, _degree(self.latents, 3 * size)))
@@ -107,8 +108,8 @@ def _splines(x: Tensor, knots: Tensor) -> Tensor:
     x = x.unsqueeze(-1)
     last = x >= knots[-1]
     value = ((x >= knots[:-1]) & (x < knots[1:])).to(x.dtype)
-    ends = torch.zeros_like(value[0] if value.dim() > 1 else value)
-    ends[..., -4] = 1.0
+    ends = torch.zeros_like(knots[:-1])
+    ends[-4] = 1.0
     value = torch.where(last, ends, value)
     for degree in range(1, 4):
         left, right = knots[degree:-1] - knots[: -degree - 1], knots[degree + 1 :] - knots[1:-degree]

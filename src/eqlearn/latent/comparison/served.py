@@ -20,6 +20,10 @@ from eqlearn.numerics.budget import never
 from eqlearn.numerics.least_squares import Normal, Rule, levenberg_marquardt
 
 
+# Sign, shift and size of the latents, which come with mean 0 and spread 1, where fits start.
+_STARTS = ((1.0, 0.0, 1.0), (1.0, 2.5, 1.0), (-1.0, 2.5, 1.0), (1.0, -2.5, 0.4), (-1.0, -2.5, 0.4))
+
+
 @dataclass(frozen=True, eq=False)
 class Served:
     """A structure for each output, and what suits it best: the coefficients of the bends, (slots, functions)
@@ -134,27 +138,35 @@ class Batch:
         return slice(begin, begin + functions)
 
     def begin(self, generator: np.random.Generator) -> Tensor:
-        """Starts: latents as they are or turned, about zero or all positive, by turns; constants at rest."""
+        """Starts, by turns: latents as they are or turned, about zero, all positive or all negative, the last
+        ones small, so that exponentials are; constants at rest or a little above, away from poles."""
         point = np.zeros((len(self.trees), self.starts, self.parameters))
         for s in range(self.starts):
             for g, identity in enumerate(self.data.identities):
                 base, functions = identity.numpy(), identity.shape[1]
                 for k in range(self.shapes[g][0]):
-                    sign = 1.0 if s < 2 else generator.choice([-1.0, 1.0])
-                    shift = (0.0, 2.5, -2.5)[s % 3] if s < 3 else generator.choice([-1.5, 0.0, 1.5])
+                    like_first = s < len(_STARTS)
+                    sign, shift, size = _STARTS[s if like_first else generator.integers(len(_STARTS))]
                     plain = s < 2 or len(base) == 1
                     mixed = base[k] if plain else generator.normal(size=len(base)) @ base
                     begin = int(self.bend_ends[g]) + k * functions
-                    point[:, s, begin : begin + functions] = sign * mixed + shift
+                    point[:, s, begin : begin + functions] = size * (sign * mixed + shift)
         sizes = np.sqrt(np.square(self.columns).mean(axis=1)) if len(self.columns) else np.ones(0)
         point[:, :, self.factors : self.own] = np.tile(1 / np.where(sizes > 0, sizes, 1.0), len(self.y))
         for i, programs in enumerate(self.programs):
             own = np.concatenate([p.start for p in programs])
             jitter = 0.3 * generator.normal(size=(self.starts, len(own)))
-            point[i, :, self.own : self.own + len(own)] = own + jitter
+            lift = 0.5 * (np.arange(self.starts) % 3)[:, None] * (own == 0)
+            point[i, :, self.own : self.own + len(own)] = own + jitter + lift
         point[:, :, self.readout :: 2] = self.spreads
         point[:, :, self.readout + 1 :: 2] = self.levels
         return torch.from_numpy(point.reshape(-1, self.parameters))
+
+    def settled(self, point: Tensor) -> Tensor:
+        """The point with the factor and offset of each output that suit it best. A start that leaves more
+        than the mean would be bettered by any step onto a pole, from which none leads back."""
+        move = self.linearise(point).solve(torch.zeros_like(point), point, None, ~self.linear)
+        return torch.where(torch.isfinite(move).all(dim=1, keepdim=True), point + move, point)
 
     def continued(self, fits: Sequence[Served]) -> Tensor:
         """The point where these fits stand."""
@@ -256,7 +268,7 @@ def serve(
 ) -> list[Served]:
     """Each structure (one for each output) fitted with free bends, from several starts."""
     batch = Batch(data, trees, starts)
-    point = batch.begin(np.random.default_rng(seed))
+    point = batch.settled(batch.begin(np.random.default_rng(seed)))
     rule = Rule(steps, damping=1e-2, gain=1e-3, patience=2, least=1e-9)
     point, system = levenberg_marquardt(batch.linearise, point, rule, linear=batch.linear, stop=stop)
     return batch.fits(point, system.loss)
