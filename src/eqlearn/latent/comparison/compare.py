@@ -209,13 +209,18 @@ def _screened(
     small = sorted(fits, key=lambda f: (f.size, f.error))[: settings.kept]
     fits = list({id(f): f for f in (*fits[: max(settings.kept, len(fits) // 3)], *small)}.values())
     fits = sorted(served_again(few, fits, steps=10, stop=stop), key=lambda f: f.error) if fits else []
-    best = fits[0].error if fits else 1.0
-    # The shortest that come near the best, beside the best: they are what is looked for.
-    near = sorted((f for f in fits if f.error <= 10 * best), key=lambda f: (f.size, f.error))
-    small = sorted(fits, key=lambda f: (f.size, f.error))  # which are worth a longer fit in any case
-    third = settings.kept // 3
-    kept = list({id(f): f for f in (*fits[:third], *near[:third], *small[:third])}.values())
+    kept = _promising(fits, settings.kept)
     return sorted(served_again(data, kept, stop=stop), key=lambda f: f.error) if kept else []
+
+
+def _promising(fits: Sequence[Served], most: int) -> list[Served]:
+    """The best fits, the shortest that come near them, which are what is looked for, and the shortest of all,
+    which may only need a longer fit."""
+    best = sorted((f for f in fits if np.isfinite(f.error)), key=lambda f: f.error)
+    small = sorted(best, key=lambda f: (f.size, f.error))
+    near = [f for f in small if f.error <= 10 * best[0].error]
+    third = most // 3
+    return list({id(f): f for f in (*best[:third], *near[:third], *small[:third])}.values())
 
 
 def _from_discover(data: Comparison, grammar: Grammar, seed: int, settings: LatentSettings) -> list[Tree]:
@@ -260,8 +265,8 @@ def _together(
         lists.append([f.trees[0] for f in sorted(near, key=lambda f: (f.size, f.error))[:per]])
     trees = list(product(*lists))
     fits = serve(data.some(settings.screened), trees, starts=settings.serving_starts, steps=15, stop=stop)
-    kept = sorted(fits, key=lambda f: f.error)[: settings.kept]
-    return sorted(served_again(data, kept, stop=stop), key=lambda f: f.error)
+    kept = _promising(fits, settings.kept)
+    return sorted(served_again(data, kept, stop=stop), key=lambda f: f.error) if kept else []
 
 
 def carried(choice: Choice, model: Any, data: LatentData, settings: LatentSettings) -> Choice:
