@@ -150,10 +150,8 @@ class Run:
             used = 1 - self.left(limit) / (limit * self.seconds) if self.seconds else 0.0
             if used > (number + 1) / (number + 2):  # no time for one more
                 break
-            if (
-                len(found) >= settings.starts
-                and found[1].held_error <= settings.confirmed * found[0].held_error
-            ):
+            second = found[1].held_error if len(found) > 1 else math.inf
+            if number + 1 >= settings.starts and second <= settings.confirmed * found[0].held_error:
                 break
         if not found:
             raise InvalidArgument(

@@ -202,8 +202,13 @@ def _screened(
     data: Comparison, trees: Sequence[Tree], seed: int, settings: LatentSettings, stop: Callable[[], bool]
 ) -> list[Served]:
     """The structures worth a second look: fitted on few rows, and the best of them on more."""
-    few = data.some(settings.screened)
-    fits = serve(few, [(t,) for t in trees], starts=settings.serving_starts, steps=5, seed=seed, stop=stop)
+    few, fits, piece = data.some(settings.screened), [], 200
+    ordered = sorted(trees, key=size)  # when time is short, the smallest have been fitted
+    for begin in range(0, len(ordered), piece):
+        some = [(tree,) for tree in ordered[begin : begin + piece]]
+        fits += serve(few, some, starts=settings.serving_starts, steps=5, seed=seed)
+        if stop():
+            break
     # Half-fitted, the worse half goes, but for the smallest.
     fits = sorted((f for f in fits if np.isfinite(f.error)), key=lambda f: f.error)
     small = sorted(fits, key=lambda f: (f.size, f.error))[: settings.kept]

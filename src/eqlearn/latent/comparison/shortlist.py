@@ -70,7 +70,8 @@ def shortlist(
         if len(equivalent) >= settings.shortlist or stop():
             break
         equivalent += [choice] if _is_same(choice, listed[0]) else []
-    told = [c for c in equivalent if not _is_rewritten(c, listed[0])]
+    # A law with a constant of its own, which is nothing here, holds this one as a case.
+    told = [c for c in equivalent if not len(c.fit.constants) and not _is_rewritten(c, listed[0])]
     return [_plainer(c, settings) for c in listed], told
 
 
