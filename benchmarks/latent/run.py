@@ -77,8 +77,8 @@ def page(ledger: dict[str, Any]) -> str:
     return (
         "# Laws behind encoders\n\n`discover_latent` as it comes, on tasks that set nothing of it; each seed "
         "that was started is counted. A law is right if an affine map of its latents turns it into the true "
-        "one (of the signal and the spots: the law with the simplest bend of the hidden quantity). The error is the "
-        "part of the target's variance that is left, beside what a smooth network in its place left.\n\n"
+        "one (of the signal and the spots: the law with the simplest bend of the hidden quantity). The error "
+        "is the part of the target's variance that is left, beside what a smooth network left.\n\n"
         f"{table(ledger['trials'])}\n`python benchmarks/latent/run.py`, eqlearn {about['eqlearn']}, "
         f"torch {about['packages']['torch']}, {about['started']}.\n"
     )
