@@ -19,7 +19,6 @@ from eqlearn.latent.comparison.structures import Tree, compiled, size
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.least_squares import Normal, Rule, levenberg_marquardt
 
-
 # Sign, shift and size of the latents, which come with mean 0 and spread 1, where fits start.
 _STARTS = ((1.0, 0.0, 1.0), (1.0, 2.5, 1.0), (-1.0, 2.5, 1.0), (1.0, -2.5, 0.4), (-1.0, -2.5, 0.4))
 
