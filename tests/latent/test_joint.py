@@ -94,7 +94,7 @@ def test_the_same_seed_trains_the_same_law():
 
 @pytest.mark.parametrize("law", LAWS)
 def test_a_law_carried_to_its_trained_encoders_has_the_same_values(law):
-    choice, batch, model = joint(law)
+    choice, _, model = joint(law)
     data = made_data(LATENTS, COLUMNS, LAWS[law][0])
 
     moved = carried(choice, model.eval(), data, SMALL)
