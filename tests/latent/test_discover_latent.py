@@ -281,7 +281,7 @@ def test_a_search_that_was_killed_goes_on_from_its_journal(tmp_path):
         assert killed.poll() is None
         time.sleep(0.02)
     killed.send_signal(signal.SIGKILL)
-    killed.wait()
+    killed.communicate()
 
     again, _ = begun("killed").communicate(timeout=200)
 
