@@ -63,7 +63,9 @@ def test_training_lowers_the_error_and_leaves_what_it_was_given():
     choice, _, model = joint("decay")
     data = made_data(LATENTS, COLUMNS, 1.3 * LAWS["decay"][0])
     before = [b.clone() for b in choice.fit.bends]
-    start = left_over(model, data.held, Units.of(data.training))
+    units = Units.of(data.training)
+    begun = JointModel(model.encoders, choice.bases, choice.data.slots, choice.fit, units)
+    start = left_over(begun, data.held, units)
 
     trained, error, held = train_law(
         model.encoders, choice.bases, choice.data.slots, choice.fit, data, steps=150, settings=SMALL
