@@ -9,7 +9,12 @@ from eqlearn.latent.joint import compare_on
 from eqlearn.latent.warm_start import Encoders
 from eqlearn.validation.latents import Batch, LatentData
 
-BENDS = {"straight": lambda q: q, "log": torch.log, "cube": lambda q: q**3, "turned": lambda q: -(q**0.5)}
+BENDS = {
+    "straight": lambda q: q,
+    "log": torch.log,
+    "cube": lambda q: q**3,
+    "turned": lambda q: -torch.sqrt(q),
+}
 
 
 def uniform(rows, low, high, seed):

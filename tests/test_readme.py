@@ -9,7 +9,7 @@ README = Path(__file__).parent.parent / "README.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
-def test_every_block_runs_after_the_ones_before_it(capsys):
+def test_every_block_runs_after_the_ones_before_it(capsys, unchecked_types):
     names: dict[str, object] = {}
     for block in BLOCKS:
         exec(compile(block, str(README), "exec"), names)

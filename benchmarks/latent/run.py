@@ -12,6 +12,7 @@ import json
 import time
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,7 +55,7 @@ def is_right(found: Equation, task: Task, shared: bool) -> bool:
     return False
 
 
-def trial(name: str, seed: int, primitives: str) -> dict[str, object]:
+def trial(name: str, seed: int, primitives: str) -> dict[str, Any]:
     task = TASKS[name](seed)
     began = time.time()
     found = discover_latent(
@@ -70,7 +71,20 @@ def trial(name: str, seed: int, primitives: str) -> dict[str, object]:
     }  # fmt: skip
 
 
-def table(trials: list[dict[str, object]]) -> str:
+def page(ledger: dict[str, Any]) -> str:
+    """The table of all trials, what it shows, and what made it."""
+    about = ledger["environment"]
+    return (
+        "# Laws behind encoders\n\n`discover_latent` as it comes, on tasks that set nothing of it; each seed "
+        "that was started is counted. A law is right if an affine map of its latents turns it into the true "
+        "one (of the signal and the spots: the law with the simplest bend of the hidden quantity). The error is the "
+        "part of the target's variance that is left, beside what a smooth network in its place left.\n\n"
+        f"{table(ledger['trials'])}\n`python benchmarks/latent/run.py`, eqlearn {about['eqlearn']}, "
+        f"torch {about['packages']['torch']}, {about['started']}.\n"
+    )
+
+
+def table(trials: list[dict[str, Any]]) -> str:
     lines = [
         "| task | primitives | right | laws | slowest, s | error, median (head's) |",
         "|---|---|---|---|---|---|",
@@ -80,11 +94,11 @@ def table(trials: list[dict[str, object]]) -> str:
             mine = [t for t in trials if t["task"] == name and t["primitives"] == primitives]
             if mine:
                 laws = ", ".join(f"`{law}`" for law in dict.fromkeys(str(t["law"]) for t in mine))
-                errors = [float(np.median([float(t[k]) for t in mine])) for k in ("error", "head_error")]  # type: ignore[arg-type]
+                errors = [float(np.median([t[k] for t in mine])) for k in ("error", "head_error")]
                 right = sum(bool(t["right"]) for t in mine)
                 lines.append(
                     f"| {name} | {primitives} | {right} of {len(mine)} | {laws} | "
-                    f"{max(float(str(t['seconds'])) for t in mine):.0f} | {errors[0]:.1e} ({errors[1]:.1e}) |"
+                    f"{max(t['seconds'] for t in mine):.0f} | {errors[0]:.1e} ({errors[1]:.1e}) |"
                 )
     return "\n".join(lines) + "\n"
 
@@ -119,7 +133,7 @@ def main() -> None:
                     key=lambda t: (list(TASKS).index(t["task"]), t["primitives"], t["seed"])
                 )
                 atomic_write(path, (json.dumps(ledger, indent=1) + "\n").encode())
-                atomic_write(options.out / "tasks.md", table(ledger["trials"]).encode())
+                atomic_write(options.out / "tasks.md", page(ledger).encode())
 
 
 if __name__ == "__main__":

@@ -60,7 +60,8 @@ _HOMES = {
     "eqlearn.validation.latents": "Gathered",
     "eqlearn.latent.encoder": "Encoder make_encoder register_encoder",
     # Files, data, errors
-    "eqlearn.io.storage": "followed load save",
+    "eqlearn.io.storage": "followed save",
+    "eqlearn.runs.load": "load",
     "eqlearn.io.checksummed": "atomic_write read_checksummed write_tensors",
     "eqlearn.io.datasets": "DATASETS DataSet load_dataset",
     "eqlearn.report.record": "environment",

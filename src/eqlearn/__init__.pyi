@@ -25,7 +25,6 @@ from eqlearn.io.datasets import DATASETS as DATASETS
 from eqlearn.io.datasets import DataSet as DataSet
 from eqlearn.io.datasets import load_dataset as load_dataset
 from eqlearn.io.storage import followed as followed
-from eqlearn.io.storage import load as load
 from eqlearn.io.storage import save as save
 from eqlearn.latent.arithmetic import ImageArithmetic as ImageArithmetic
 from eqlearn.latent.discover import discover_latent as discover_latent
@@ -73,6 +72,7 @@ from eqlearn.nn.sparse import prune_ as prune_
 from eqlearn.nn.sparse import settle_ as settle_
 from eqlearn.nn.sparse import weights_left as weights_left
 from eqlearn.report.record import environment as environment
+from eqlearn.runs.load import load as load
 from eqlearn.search.ansatz.layout import Ansatz as Ansatz
 from eqlearn.search.ansatz.layout import Sum as Sum
 from eqlearn.search.ansatz.layout import Unit as Unit

@@ -92,12 +92,14 @@ def test_a_constant_is_written_to_its_uncertainty(value, error, text):
 def test_an_undetermined_constant_says_so():
     record = with_best(constants=((Constant(1.5, math.inf), Constant(-0.25, 0.01)),))
 
-    assert "undetermined" in constants_table(record)
+    assert "undetermined" in constants_table(record.targets, record.best.constants)
     assert "not determined by the data" in summary(record)
 
 
 def test_an_equation_of_exact_numbers_has_no_constants():
-    assert "every number in it is exact" in constants_table(make_record(front=("{0}**(3/2)",), pick=0))
+    record = make_record(front=("{0}**(3/2)",), pick=0)
+
+    assert "every number in it is exact" in constants_table(record.targets, record.best.constants)
 
 
 def test_the_summary_holds_the_equation_the_verdict_and_the_front():

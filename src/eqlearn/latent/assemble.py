@@ -42,17 +42,23 @@ def gauges_of(network: LatentModel, batch: Batch) -> tuple[Tensor, dict[str, Gau
     latents = torch.cat(
         [network.latents(batch[slice(b, b + 1_000)].inputs) for b in range(0, len(batch), 1_000)]
     )
-    raw = encode_all(network.encoders, batch)
-    gauges = {}
-    for k, slot in enumerate(network.slots):
+    nearest = _nearest(network, batch, latents)
+    return latents, {slot.name: line for slot, (_, line) in zip(network.slots, nearest, strict=True)}
+
+
+def _nearest(network: LatentModel, batch: Batch, latents: Tensor) -> list[tuple[Tensor, Gauge]]:
+    """Of each latent, the raw output of its encoder that is nearest to a straight line, and that line."""
+    standard = encode_all(network.encoders, batch)
+    found = []
+    for slot, latent in zip(network.slots, latents.mT, strict=True):
         norm = network.encoders.norms[slot.group]
         assert isinstance(norm, nn.BatchNorm1d)
         assert norm.running_var is not None
         assert norm.running_mean is not None
-        outputs = raw[slot.input] * (norm.running_var + norm.eps).sqrt() + norm.running_mean
-        lines = [fit_gauge(column, latents[:, k]) for column in outputs.mT if float(column.std()) > 0]
-        gauges[slot.name] = max(lines, key=lambda line: abs(line.correlation or 0.0))
-    return latents, gauges
+        outputs = standard[slot.input] * (norm.running_var + norm.eps).sqrt() + norm.running_mean
+        lines = [(each, fit_gauge(each, latent)) for each in outputs.mT if float(each.std()) > 0]
+        found.append(max(lines, key=lambda line: abs(line[1].correlation or 0.0)))
+    return found
 
 
 def constants_of(equations: tuple[Equation, ...], reduced: Reduced) -> tuple[tuple[Constant, ...], ...]:
@@ -69,21 +75,20 @@ def constants_of(equations: tuple[Equation, ...], reduced: Reduced) -> tuple[tup
     return tuple(found)
 
 
+@torch.no_grad()
 def shown_rows(
     network: LatentModel, batch: Batch, latents: Tensor, predicted: Tensor, true: Tensor
 ) -> dict[str, Any]:
     """What the report page draws: some rows of latents, raw outputs, predictions and truth."""
     rows = torch.linspace(0, len(batch) - 1, min(400, len(batch))).round().long()
-    raw = encode_all(network.encoders, batch[rows])
+    raw = [output[rows] for output, _ in _nearest(network, batch, latents)]
 
     def plain(values: Tensor) -> list[Any]:
         return [[float(f"{v:.5g}") for v in row] for row in values.tolist()]
 
     return {
         "latents": plain(latents[rows].mT),
-        "raw": plain(
-            torch.stack([raw[s.input][:, min(s.place, raw[s.input].shape[1] - 1)] for s in network.slots])
-        ),
+        "raw": plain(torch.stack(raw)),
         "names": [s.name for s in network.slots],
         "predicted": plain(predicted[rows].mT),
         "true": plain(true[rows].mT),

@@ -18,7 +18,7 @@ from eqlearn.latent.assemble import constants_of, gauges_of, predicted_by, share
 from eqlearn.latent.comparison.bend import Bend
 from eqlearn.latent.comparison.canonical import Reduced, reduce
 from eqlearn.latent.comparison.compare import Choice, carried, compare
-from eqlearn.latent.comparison.shortlist import shortlist, tells_apart
+from eqlearn.latent.comparison.shortlist import length, shortlist, tells_apart
 from eqlearn.latent.found import FoundLatent, LatentCandidate, LatentModel
 from eqlearn.latent.joint import JointModel, train_law
 from eqlearn.latent.settings import LatentSettings
@@ -150,10 +150,8 @@ class Run:
             used = 1 - self.left(limit) / (limit * self.seconds) if self.seconds else 0.0
             if used > (number + 1) / (number + 2):  # no time for one more
                 break
-            if (
-                len(found) >= settings.starts
-                and found[1].held_error <= settings.confirmed * found[0].held_error
-            ):
+            second = found[1].held_error if len(found) > 1 else math.inf
+            if number + 1 >= settings.starts and second <= settings.confirmed * found[0].held_error:
                 break
         if not found:
             raise InvalidArgument(
@@ -221,15 +219,12 @@ class Run:
             ]
         good = [t for t in trained if t[2] <= close * least and t[3] <= close * least_held]
         # A wrong law can need more constants than its structure shows: so lengths are compared in full.
-        choice, model, *_ = min(good or trained, key=lambda t: (self._length(t[0], t[1]), t[2]))
+        choice, model, *_ = min(
+            good or trained,
+            key=lambda t: (length(carried(t[0], t[1], self.data, self.settings), self.settings), t[2]),
+        )
         self.best = str(choice.skeletons()[0])
         return choice, model
-
-    def _length(self, choice: Choice, model: JointModel) -> int:
-        """The size of the law with the constants that it needs."""
-        now = carried(choice, model, self.data, self.settings)
-        reduced = reduce(now.data, now.fit, settings=self.settings, stop=self.deadline(0.8))
-        return sum(e.complexity for e in reduced.equations(now.names, now.columns))
 
     def agreement(self, law: Choice, starts: list[Start]) -> tuple[int, int]:
         """How many of the starts that explain the data as well come to this law by themselves."""

@@ -44,9 +44,7 @@ class Units:
     @classmethod
     def of(cls, batch: Batch) -> Units:
         def spread(values: Tensor) -> Tensor:
-            if not values.shape[1]:  # of which torch warns
-                return values.new_ones(0)
-            found = values.std(dim=0, correction=0)
+            found = (values - values.mean(dim=0)).square().mean(dim=0).sqrt()
             return torch.where(found > 0, found, 1.0)
 
         return cls(batch.columns.mean(dim=0), spread(batch.columns), batch.y.mean(dim=0), spread(batch.y))
@@ -213,25 +211,30 @@ class FitLoss(nn.Module):
 @dataclass(frozen=True, eq=False)
 class Start:
     """A warm start: its model, in `eval()`, its kind, and the part of the variance that is left on rows that
-    training saw and on rows held back."""
+    training saw and on rows held back; for each output, how much each column matters."""
 
     model: Headed
     kind: str
     error: float
     held_error: float
-    importance: tuple[float, ...]
+    importance: tuple[tuple[float, ...], ...]
     seed: int
 
 
 @torch.no_grad()
-def left_over(model: nn.Module, batch: Batch, units: Units, piece: int = 1_000) -> float:
-    """The mean square that a model leaves of the standardised targets, a piece at a time, in `eval()`."""
+def left_of_each(
+    model: nn.Module, batch: Batch, units: Units, piece: int = 1_000
+) -> Float[Tensor, " outputs"]:
+    """The mean square that a model leaves of each standardised target, a piece at a time, in `eval()`."""
     model.eval()
-    total = 0.0
-    for begin in range(0, len(batch), piece):
-        part = batch[slice(begin, begin + piece)]
-        total += float((model(part) - units.standard_targets(part)).square().mean(dim=1).sum())
-    return total / len(batch)
+    parts = [batch[slice(begin, begin + piece)] for begin in range(0, len(batch), piece)]
+    squares = [(model(part) - units.standard_targets(part)).double().square().sum(dim=0) for part in parts]
+    return torch.stack(squares).sum(dim=0) / len(batch)
+
+
+def left_over(model: nn.Module, batch: Batch, units: Units) -> float:
+    """The mean square that a model leaves of all standardised targets."""
+    return float(left_of_each(model, batch, units).mean())
 
 
 def fitted_by(
@@ -319,13 +322,13 @@ def warm_start(
         )
 
 
-def _importance(model: Headed, batch: Batch, units: Units) -> tuple[float, ...]:
-    """How much more is left of the targets when each column's rows are mixed up (Breiman 2001)."""
-    whole = left_over(model, batch, units)
+def _importance(model: Headed, batch: Batch, units: Units) -> tuple[tuple[float, ...], ...]:
+    """How much more is left of each target when each column's rows are mixed up (Breiman 2001)."""
+    whole = left_of_each(model, batch, units)
     order = torch.randperm(len(batch), generator=torch.Generator().manual_seed(0))
-    rises = []
+    rises = [torch.zeros(0, len(whole), dtype=torch.float64)]
     for j in range(batch.columns.shape[1]):
         mixed = batch.columns.clone()
         mixed[:, j] = mixed[order, j]
-        rises.append(left_over(model, Batch(batch.inputs, mixed, batch.y), units) - whole)
-    return tuple(rises)
+        rises.append((left_of_each(model, Batch(batch.inputs, mixed, batch.y), units) - whole)[None])
+    return tuple(tuple(each) for each in torch.cat(rises).mT.tolist())

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from eqlearn.dynamics.forms import FORMS, simulate
 from eqlearn.errors import InvalidFile
+from eqlearn.report.charts import Frame, around
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.trajectories import Trajectories
 
@@ -77,8 +78,6 @@ class Motion:
         return Motion(trajectories, arrays["starts"], arrays["latents"], str(form))
 
 
-WIDTH, HEIGHT = 900.0, 190.0
-LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 12.0, 30.0
 # More points than this would hide each other.
 POINTS = 240
 
@@ -98,56 +97,8 @@ def motion_figures(motion: Motion, equations: Sequence[Equation]) -> str:
 
 
 def _chart(times: np.ndarray, seen: np.ndarray, said: np.ndarray, name: str) -> str:
-    end = float(times[-1])
-    low, high = float(seen.min()), float(seen.max())
-    margin = 0.15 * (high - low) or 1.0
-    low, high = low - margin, high + margin
-    x = LEFT + (WIDTH - LEFT - RIGHT) * times / end
-
-    def y(values: np.ndarray) -> np.ndarray:
-        return np.asarray(TOP + (HEIGHT - TOP - BOTTOM) * (high - values) / (high - low))
-
-    some = np.unique(np.linspace(0, len(seen) - 1, min(POINTS, len(seen))).round().astype(int))
-    places = zip(x[some], y(seen)[some], strict=True)
-    dots = "".join(f'<circle class="point" cx="{a:.1f}" cy="{b:.1f}" r="3"/>' for a, b in places)
     # The line ends where the simulation leaves the range of the observations.
-    inside = np.isfinite(said) & (said >= low) & (said <= high)
-    lines = "".join(f'<path class="curve" d="{path}"/>' for path in _paths(x, y(said), inside))
-    marks = "".join(_mark(value, float(y(np.array(value)))) for value in _ticks(low, high))
-    below = "".join(_time(t, LEFT + (WIDTH - LEFT - RIGHT) * t / end) for t in _ticks(0.0, end))
-    words = escape(f"{name} against time: observed, and simulated from the start")
-    return (
-        f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{words}">'
-        f"{marks}{below}{dots}{lines}</svg>"
-    )
-
-
-def _paths(x: np.ndarray, y: np.ndarray, inside: np.ndarray) -> list[str]:
-    """One path for each stretch inside the drawing."""
-    paths: list[list[str]] = [[]]
-    for a, b, here in zip(x, y, inside, strict=True):
-        if here:
-            paths[-1].append(f"{a:.1f},{b:.1f}")
-        elif paths[-1]:
-            paths.append([])
-    return ["M" + "L".join(points) for points in paths if len(points) > 1]
-
-
-def _ticks(low: float, high: float) -> list[float]:
-    """About four round numbers inside the range."""
-    rough = (high - low) / 4
-    power = 10.0 ** np.floor(np.log10(rough))
-    step = next(float(power * m) for m in (1, 2, 5, 10) if power * m >= rough)
-    first = int(np.ceil(low / step - 1e-9))
-    return [n * step for n in range(first, int(np.floor(high / step + 1e-9)) + 1)]
-
-
-def _mark(value: float, at: float) -> str:
-    return (
-        f'<line class="grid" x1="{LEFT:g}" x2="{WIDTH - RIGHT:g}" y1="{at:.1f}" y2="{at:.1f}"/>'
-        f'<text x="{LEFT - 8:g}" y="{at:.1f}" dy="0.35em" text-anchor="end">{value:.6g}</text>'
-    )
-
-
-def _time(value: float, at: float) -> str:
-    return f'<text x="{at:.1f}" y="{HEIGHT - 8:g}" text-anchor="middle">{value:.6g}</text>'
+    frame = Frame((0.0, float(times[-1])), around(seen, 0.15))
+    some = np.unique(np.linspace(0, len(seen) - 1, min(POINTS, len(seen))).round().astype(int))
+    drawn = frame.dots(times[some], seen[some]) + frame.line(times, said)
+    return frame.svg(drawn, f"{name} against time: observed, and simulated from the start")

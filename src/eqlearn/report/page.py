@@ -41,11 +41,10 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
 
     Every name is escaped, and no script may run but the one that ships with the package.
     """
-    style, script = _template("page.css"), _template("page.js")
+    script = _template("page.js")
     rows_outside = int((sample.part == OUTSIDE).sum())
     parts = {
-        "style": style, "style_hash": _hash(style), "script": script, "script_hash": _hash(script),
-        "version": escape(eqlearn.__version__),
+        "script": script, "script_hash": _hash(script),
         "title": escape(f"{record.targets[0]} = {record.best.equation}"[:120]),
         "source": escape(_source(record)),
         "heading": "The equation" if len(record.targets) == 1 else "The equations",
@@ -53,7 +52,7 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
         "verdict": escape(verdict(record)), "verdict_class": grade(record),
         "checks": f'<p class="lead">{escape(checks(record))}</p>' if checks(record) else "",
         "facts": _facts(record),
-        "constants": constants_table(record),
+        "constants": constants_table(record.targets, record.best.constants),
         "motion": "" if motion is None else _motion(record, motion),
         "front_heads": "".join(f'<th scope="col" class="number">{h}</th>' for h in unseen_errors(record)),
         "front_rows": "".join(_row(record, i) for i in range(len(record.front))),
@@ -65,8 +64,16 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
         "settings": _settings(record),
         "data": embedded(payload(record, sample)),
     }  # fmt: skip
+    return filled("page.html", parts)
+
+
+def filled(template: str, parts: Mapping[str, str]) -> str:
+    """A template with its parts, the style that all pages share, and the version."""
+    style = _template("page.css")
+    own = {"style": style, "style_hash": _hash(style), "version": escape(eqlearn.__version__)}
+    whole = {**parts, **own}
     # In one pass, so that what is filled in is never taken for a place to fill.
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _template("page.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: whole[place[1]], _template(template))
 
 
 def _template(name: str) -> str:
@@ -83,7 +90,8 @@ def _source(record: RunRecord) -> str:
     return f"{name} · {record.data.get('rows_read', '?')} rows · {started}"
 
 
-def _typeset(equation: Equation, target: str) -> str:
+def typeset(equation: Equation, target: str) -> str:
+    """An equation as a formula, or as text where it is too long for one."""
     if equation.complexity <= LONG_FORMULA:
         return mathml(equation, target)
     text = f"{target} = {equation}"
@@ -92,13 +100,18 @@ def _typeset(equation: Equation, target: str) -> str:
 
 def _formula(record: RunRecord, output: int) -> str:
     equation = record.best.equations[output]
-    formula = _typeset(equation, record.targets[output])
+    formula = typeset(equation, record.targets[output])
     size = " small" if max(e.complexity for e in record.best.equations) > LARGE_FORMULA else ""
     return (
         f'<div class="formula{size}" data-formula-output="{output}" tabindex="0" role="region" '
         f'aria-label="The equation of {escape(record.targets[output])}">{formula}</div>'
         f'<p class="copies" data-output="{output}" role="group" aria-label="Copy the equation"></p>'
     )
+
+
+def facts_list(facts: Mapping[str, str]) -> str:
+    """Figures, each under its name; those that are not known are left out."""
+    return "".join(f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v != "-")
 
 
 def _facts(record: RunRecord) -> str:
@@ -112,13 +125,13 @@ def _facts(record: RunRecord) -> str:
         "networks tried": f"{record.restarts:,}",
         "search": f"{record.seconds:.1f} s",
     }
-    return "".join(f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in facts.items() if v != "-")
+    return facts_list(facts)
 
 
 def _row(record: RunRecord, index: int) -> str:
     candidate = record.front[index]
     formulas = "".join(
-        f'<div class="cell" data-formula="{index}">{_typeset(e, t)}</div>'
+        f'<div class="cell" data-formula="{index}">{typeset(e, t)}</div>'
         for e, t in zip(candidate.equations, record.targets, strict=True)
     )
     chosen = index == record.pick
@@ -208,13 +221,14 @@ def _use(record: RunRecord, network: EQL | None) -> str:
     names, equations = function_names(record.targets, record.inputs), record.best.equations
     short = sum(equation.complexity for equation in equations) <= LONGEST
     languages = {e.title: source(equations, names, e.name) for e in EXPORTS.values()} if short else {}
-    rest = "".join(_code(title, text.strip("\n")) for title, text in languages.items())
+    rest = "".join(code_block(title, text.strip("\n")) for title, text in languages.items())
     if rest:
         rest = f"<details><summary>The formula in other languages</summary>{rest}</details>"
-    return "".join(_code(title, "\n".join(lines)) for title, lines in blocks.items()) + rest
+    return "".join(code_block(title, "\n".join(lines)) for title, lines in blocks.items()) + rest
 
 
-def _code(title: str, text: str) -> str:
+def code_block(title: str, text: str) -> str:
+    """Source code under a title."""
     return f'<div class="code"><h3>{escape(title)}</h3><pre tabindex="0">{escape(text)}</pre></div>'
 
 

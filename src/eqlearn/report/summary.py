@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 
 from eqlearn.errors import listed
@@ -14,13 +15,13 @@ from eqlearn.symbolic.printing import printable
 WIDTH, HEIGHT = 130, 16
 
 
-def constants_table(record: RunRecord) -> str:
-    """One row per fitted constant, in reading order."""
-    several = len(record.targets) > 1
+def constants_table(targets: Sequence[str], constants: Sequence[Sequence[Constant]]) -> str:
+    """One row per fitted constant of each target, in reading order."""
+    several = len(targets) > 1
     rows = [
-        _row(constant, output, place, record.targets[output] if several else "")
-        for output, constants in enumerate(record.best.constants)
-        for place, constant in enumerate(constants)
+        _row(constant, output, place, targets[output] if several else "")
+        for output, each in enumerate(constants)
+        for place, constant in enumerate(each)
     ]
     if not rows:
         return '<p class="lead">The equation has no fitted constant: every number in it is exact.</p>'

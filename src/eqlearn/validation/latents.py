@@ -15,6 +15,8 @@ from eqlearn.errors import InvalidArgument, NotFinite, WrongType, listed
 from eqlearn.validation.options import did_you_mean
 
 FEWEST_ROWS = 30
+# Of how many batches the rows to measure on are taken, if each is large enough.
+BATCHES_MEASURED = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,7 @@ class LatentData:
         """At most that many of the training rows, spread evenly."""
         if len(self.training) <= most:
             return self.training
-        return self.training[torch.linspace(0, len(self.training) - 1, most).round().long()]
+        return self.training[_spread_rows(len(self.training), most)]
 
     def draw(self, size: int, generator: torch.Generator) -> Batch:
         """A batch to train on."""
@@ -100,6 +102,11 @@ class LatentData:
                     "DataLoader or a list"
                 )
         return read_batch(item, tuple(self.training.inputs), self.columns)
+
+
+def _spread_rows(rows: int, most: int) -> Tensor:
+    """The places of at most that many rows, spread evenly."""
+    return torch.linspace(0, rows - 1, min(rows, most)).round().long()
 
 
 def read_latent_data(
@@ -184,7 +191,9 @@ def _from_batches(names: tuple[str, ...], data: Iterable[Any], held: float, meas
     columns = tuple(str(name) for name in first if name not in names and name != "y")
     aside: list[Batch] = []
     for item in chain([first], running):
-        aside.append(read_batch(item, names, columns))
+        batch = read_batch(item, names, columns)
+        # Rows of one batch may be made of few inputs, as all pairs of a hundred pictures are.
+        aside.append(batch[_spread_rows(len(batch), -(-measured // BATCHES_MEASURED))])
         if sum(map(len, aside)) >= measured:
             break
     whole = _joined(aside)

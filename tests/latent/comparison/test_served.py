@@ -1,4 +1,4 @@
-"""The served comparison where latents are a bent copy of the truth: the right structure leaves the least."""
+"""The served comparison on latents that are a bent copy of the truth: the right structure leaves least."""
 
 import numpy as np
 import pytest

@@ -98,7 +98,7 @@ def compare(
         comparison, bases = compare_on(encoders, sample, slots, settings)
         grammar = Grammar.of(primitives, [s.group for s in comparison.slots], len(comparison.columns))
         searches = [
-            _Search(comparison.of_output(o), grammar, start, seed, settings, stop)
+            _Search(comparison.of_output(o), grammar, start, o, seed, settings, stop)
             for o in range(len(comparison.spreads))
         ]
         families.append((comparison, bases, searches))
@@ -114,7 +114,7 @@ def compare(
             fits = (
                 searches[0].fits
                 if len(searches) == 1
-                else _together(comparison, [search.fits for search in searches], settings, stop)
+                else _together(comparison, [search.fits for search in searches], start.error, settings, stop)
             )
             found += [Choice(fit, comparison, tuple(bases), data.columns) for fit in fits]
     return sorted(found, key=lambda c: c.error)
@@ -135,6 +135,7 @@ class _Search:
         data: Comparison,
         grammar: Grammar,
         start: Start,
+        output: int,
         seed: int,
         settings: LatentSettings,
         stop: Callable[[], bool],
@@ -143,7 +144,7 @@ class _Search:
         self.enough = settings.confirmed * start.error
         self.seen: set[bytes] = set()
         latents, trees = list(range(len(data.slots))), []
-        for number, columns in enumerate(_nested(start.importance, start.held_error, len(latents))):
+        for number, columns in enumerate(_nested(start.importance[output], start.held_error, len(latents))):
             needed = [*latents, *columns]
             if len(needed) <= settings.needed:
                 most = settings.structures if number == 0 else settings.structures // 4
@@ -201,16 +202,30 @@ def _screened(
     data: Comparison, trees: Sequence[Tree], seed: int, settings: LatentSettings, stop: Callable[[], bool]
 ) -> list[Served]:
     """The structures worth a second look: fitted on few rows, and the best of them on more."""
-    few = data.some(settings.screened)
-    fits = serve(few, [(t,) for t in trees], starts=settings.serving_starts, steps=10, seed=seed, stop=stop)
+    few, fits, piece = data.some(settings.screened), [], 200
+    ordered = sorted(trees, key=size)  # when time is short, the smallest have been fitted
+    for begin in range(0, len(ordered), piece):
+        some = [(tree,) for tree in ordered[begin : begin + piece]]
+        fits += serve(few, some, starts=settings.serving_starts, steps=5, seed=seed)
+        if stop():
+            break
+    # Half-fitted, the worse half goes, but for the smallest.
     fits = sorted((f for f in fits if np.isfinite(f.error)), key=lambda f: f.error)
-    best = fits[0].error if fits else 1.0
-    # The shortest that come near the best, beside the best: they are what is looked for.
-    near = sorted((f for f in fits if f.error <= 10 * best), key=lambda f: (f.size, f.error))
-    small = sorted(fits, key=lambda f: (f.size, f.error))  # which are worth a longer fit in any case
-    third = settings.kept // 3
-    kept = list({id(f): f for f in (*fits[:third], *near[:third], *small[:third])}.values())
+    small = sorted(fits, key=lambda f: (f.size, f.error))[: settings.kept]
+    fits = list({id(f): f for f in (*fits[: max(settings.kept, len(fits) // 3)], *small)}.values())
+    fits = sorted(served_again(few, fits, steps=10, stop=stop), key=lambda f: f.error) if fits else []
+    kept = _promising(fits, settings.kept)
     return sorted(served_again(data, kept, stop=stop), key=lambda f: f.error) if kept else []
+
+
+def _promising(fits: Sequence[Served], most: int) -> list[Served]:
+    """The best fits, the shortest that come near them, which are what is looked for, and the shortest of all,
+    which may only need a longer fit."""
+    best = sorted((f for f in fits if np.isfinite(f.error)), key=lambda f: f.error)
+    small = sorted(best, key=lambda f: (f.size, f.error))
+    near = [f for f in small if f.error <= 10 * best[0].error]
+    third = most // 3
+    return list({id(f): f for f in (*best[:third], *near[:third], *small[:third])}.values())
 
 
 def _from_discover(data: Comparison, grammar: Grammar, seed: int, settings: LatentSettings) -> list[Tree]:
@@ -233,20 +248,30 @@ def _from_discover(data: Comparison, grammar: Grammar, seed: int, settings: Late
     return [tree for tree in trees if tree is not None]
 
 
+def credible_error(best: float, head_error: float, settings: LatentSettings) -> float:
+    """What a law may leave to be worth a closer look: a few times the best, or the head's; but a law far
+    better than the head makes the head's error no yardstick."""
+    return settings.tolerance * max(best, min(head_error, 100 * best)) + 1e-9
+
+
 def _together(
-    data: Comparison, best: Sequence[Sequence[Served]], settings: LatentSettings, stop: Callable[[], bool]
+    data: Comparison,
+    best: Sequence[Sequence[Served]],
+    head_error: float,
+    settings: LatentSettings,
+    stop: Callable[[], bool],
 ) -> list[Served]:
     """Several outputs share their latents: the best structures of each, in all combinations, fitted with the
     same bends."""
     per = max(2, round(200 ** (1 / len(best))))
     lists = []
     for fits in best:
-        near = [f for f in fits if f.error <= settings.tolerance * fits[0].error + 1e-9]
+        near = [f for f in fits if f.error <= credible_error(fits[0].error, head_error, settings)]
         lists.append([f.trees[0] for f in sorted(near, key=lambda f: (f.size, f.error))[:per]])
     trees = list(product(*lists))
     fits = serve(data.some(settings.screened), trees, starts=settings.serving_starts, steps=15, stop=stop)
-    kept = sorted(fits, key=lambda f: f.error)[: settings.kept]
-    return sorted(served_again(data, kept, stop=stop), key=lambda f: f.error)
+    kept = _promising(fits, settings.kept)
+    return sorted(served_again(data, kept, stop=stop), key=lambda f: f.error) if kept else []
 
 
 def carried(choice: Choice, model: Any, data: LatentData, settings: LatentSettings) -> Choice:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations, product
@@ -10,7 +11,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from eqlearn.latent.comparison.compare import Choice
+from eqlearn.functions import FUNCTIONS
+from eqlearn.latent.comparison.canonical import reduce
+from eqlearn.latent.comparison.compare import Choice, credible_error
 from eqlearn.latent.comparison.served import serve, served_again
 from eqlearn.latent.comparison.structures import SCALE, SHIFT, compiled, parts, replaced
 from eqlearn.latent.settings import LATENT, LatentSettings
@@ -45,26 +48,44 @@ def shortlist(
     """
     honest = [c for c in choices if not is_disguised(c)] or list(choices)
     best = min(c.error for c in honest)
-    # A law far better than the head makes the head's error no yardstick.
-    limit = settings.tolerance * max(best, min(head_error, 100 * best)) + 1e-9
-    near = [c for c in honest if c.error <= limit]
-    near.sort(key=lambda c: (c.size, _turns(c), round(c.error / best, 1)))
+    limit = credible_error(best, head_error, settings)
+    near = sorted((c for c in honest if c.error <= limit), key=lambda c: (c.size, c.error))
+    # Only so far as a law can be on the list: it is better than all shorter ones.
+    first = [c for c in near if all(c.error <= 0.95 * o.error for o in near if o.size < c.size)]
+    rest = [c for c in near if c not in first]
+    lengths = {id(c): length(c, settings, stop) for c in first[: 3 * settings.shortlist]}
+    first = sorted((c for c in first if id(c) in lengths), key=lambda c: (lengths[id(c)], _turns(c), c.error))
     listed: list[Choice] = []
     equivalent: list[Choice] = []
-    for choice in near:
-        if stop():
+    for choice in first:
+        if stop() and listed:
             break
-        better = all(choice.error <= 0.95 * c.error for c in listed if c.size < choice.size)
-        if not better or len(listed) >= settings.shortlist:
-            if len(equivalent) < settings.shortlist and _is_same(choice, listed[0]):
-                equivalent.append(choice)
-            continue
-        alike = [c for c in listed if _is_same(choice, c)]
-        if not alike:
-            listed.append(_plainer(choice, settings))
-        elif alike[0] is listed[0]:
+        alike = next((c for c in listed if _is_same(choice, c)), None)
+        if alike is None and len(listed) < settings.shortlist:
+            if all(choice.error <= 0.95 * c.error for c in listed if lengths[id(c)] < lengths[id(choice)]):
+                listed.append(choice)
+        elif alike is not None and alike is listed[0]:
             equivalent.append(choice)
-    return listed, [c for c in equivalent if not _is_rewritten(c, listed[0])]
+    for choice in rest:
+        if len(equivalent) >= settings.shortlist or stop():
+            break
+        equivalent += [choice] if _is_same(choice, listed[0]) else []
+    # A law with a constant of its own, which is nothing here, holds this one as a case.
+    told = [c for c in equivalent if not len(c.fit.constants) and not _is_rewritten(c, listed[0])]
+    return [_plainer(c, settings) for c in listed], told
+
+
+def length(choice: Choice, settings: LatentSettings = LATENT, stop: Callable[[], bool] = never) -> int:
+    """The size of a law with the constants that it needs: a wrong law may need more than its structure shows,
+    as the product of two latents with a large offset does in the place of a sum."""
+    data = choice.data.some(2 * settings.screened)
+    reduced = reduce(data, choice.fit, settings=settings, stop=stop)
+    own = len(choice.fit.constants)
+    first = len(choice.fit.factors)
+    idle = sum(i in reduced.exact and reduced.exact[i] in (0, 1, -1) for i in range(first, first + own))
+    others = [i for i in range(len(choice.fit.numbers)) if not first <= i < first + own]
+    needed = sum(i not in reduced.exact or reduced.exact[i] not in (0, 1, -1) for i in others)
+    return choice.size - 2 * idle + 2 * needed
 
 
 def _is_same(one: Choice, other: Choice) -> bool:
@@ -115,18 +136,31 @@ def _plainer(choice: Choice, settings: LatentSettings) -> Choice:
                 name = "add" if part[0] == "sub" else "mul"
                 trial = list(choice.fit.trees)
                 trial[output] = replaced(trial[output], path, (name, *part[1:]))
+                turned = [
+                    replace(
+                        choice.fit,
+                        trees=tuple(trial),
+                        bends=tuple(s * b for s, b in zip(signs, choice.fit.bends, strict=True)),
+                    )
+                    for signs in product((1, -1), repeat=len(choice.fit.bends))
+                ]
                 few = choice.data.some(settings.screened)
-                (fit,) = serve(few, [tuple(trial)], starts=2 * settings.serving_starts, steps=20)
-                (fit,) = served_again(choice.data, [fit])
+                turned += serve(few, [tuple(trial)], starts=settings.serving_starts, steps=20)
+                fit = min(served_again(choice.data, turned), key=lambda f: f.error)
                 if fit.error <= 1.02 * choice.error:
                     choice = replace(choice, fit=fit)
     return choice
 
 
 def _turns(choice: Choice) -> int:
-    """How many differences and quotients there are: of equals, sums and products are easier to read."""
+    """How many differences and quotients there are, and functions that are not defined everywhere: of laws
+    that are equal but for a bend, a**2 + b is safer than a + sqrt(b), and a + b easier to read than a - b."""
 
     def count(tree: Any) -> int:
-        return 0 if isinstance(tree, int) else (tree[0] in ("sub", "div")) + sum(map(count, tree[1:]))
+        if isinstance(tree, int):
+            return 0
+        function = FUNCTIONS.get(tree[0])
+        partial = function is not None and function.domain != (-math.inf, math.inf)
+        return (partial or tree[0] in ("sub", "div", "inv")) + sum(map(count, tree[1:]))
 
     return sum(count(tree) for tree in choice.fit.trees)
