@@ -180,5 +180,5 @@ def _robust(law: JointModel, batch: Batch, units: Units, factor: float | None) -
     law.eval()
     pieces = [batch[slice(b, b + 1_000)] for b in range(0, len(batch), 1_000)]
     left = torch.cat([(law(p) - units.standard_targets(p)).abs().flatten() for p in pieces])
-    spread = 1.4826 * float(left[torch.isfinite(left)].median())
-    return max(factor * spread, 1e-4)
+    finite = left[torch.isfinite(left)]
+    return max(factor * 1.4826 * float(finite.median()), 1e-4) if len(finite) else None

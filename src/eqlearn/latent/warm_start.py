@@ -104,10 +104,11 @@ class Encoders(nn.Module):
         return self.train(self.training)
 
     def reset_(self) -> None:
-        """Draws the weights of all encoders anew, where their layers can."""
+        """Draws the weights of all encoders anew, where their layers can and are not frozen."""
         for module in self.encoders.modules():
-            reset = getattr(module, "reset_parameters", None)
-            if callable(reset):
+            # Attention has its own under a private name.
+            reset = getattr(module, "reset_parameters", getattr(module, "_reset_parameters", None))
+            if callable(reset) and all(p.requires_grad for p in module.parameters()):
                 reset()
 
 
@@ -194,7 +195,7 @@ class FitLoss(nn.Module):
         self._beside = [beside]  # in a list, so that it is no part of this module's state
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
 
-    def forward(self, model: nn.Module, phase: Phase) -> Float[Tensor, ""]:
+    def forward(self, model: nn.Module, phase: Phase | None) -> Float[Tensor, ""]:
         batch = self.data.draw(self.batch, step_generator(self.seed, self.step))
         self.step += 1
         target = self.units.standard_targets(batch)

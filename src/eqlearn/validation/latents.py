@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -129,11 +130,16 @@ def read_latent_data(
     if not isinstance(inputs, Mapping):
         raise WrongType(f"`inputs` must be a dictionary of tensors by name, got {type(inputs).__name__}")
     table = dict(_columns(columns))
+    if "y" in table or "y" in inputs:
+        raise InvalidArgument("an input or a column can't be named 'y', which is the target's name")
+    if twice := [name for name in table if name in inputs]:
+        raise InvalidArgument(f"{listed(twice)} names an encoder and a column; rename one of them")
     whole = read_batch({**inputs, **table, "y": y}, names, tuple(table))
     if len(whole) < FEWEST_ROWS:
         raise InvalidArgument(
             f"{len(whole)} rows are too few to train an encoder and an equation; give {FEWEST_ROWS} or more"
         )
+    _check_varies(whole)
     order = torch.randperm(len(whole), generator=torch.Generator().manual_seed(seed))
     count = min(measured, max(1, int(held * len(whole))))
     return LatentData(whole[order[count:]], whole[order[:count]], tuple(table))
@@ -176,14 +182,15 @@ def read_batch(item: Any, names: tuple[str, ...], columns: tuple[str, ...]) -> B
 def _from_batches(names: tuple[str, ...], data: Iterable[Any], held: float, measured: int) -> LatentData:
     if not isinstance(data, Iterable):
         raise WrongType(f"`data` must be an iterable of batches, got {type(data).__name__}")
-    first = next(iter(data), None)
+    running = iter(data)
+    first = next(running, None)
     if first is None:
         raise InvalidArgument("`data` holds no batch")
     if not isinstance(first, Mapping):
         raise WrongType(f"a batch must be a dictionary of tensors by name, got {type(first).__name__}")
     columns = tuple(str(name) for name in first if name not in names and name != "y")
     aside: list[Batch] = []
-    for item in data:
+    for item in chain([first], running):
         batch = read_batch(item, names, columns)
         # Rows of one batch may be made of few inputs, as all pairs of a hundred pictures are.
         aside.append(batch[_spread_rows(len(batch), -(-measured // BATCHES_MEASURED))])
@@ -192,8 +199,17 @@ def _from_batches(names: tuple[str, ...], data: Iterable[Any], held: float, meas
     whole = _joined(aside)
     if len(whole) < FEWEST_ROWS:
         raise InvalidArgument(f"`data` holds {len(whole)} rows; give {FEWEST_ROWS} or more")
+    _check_varies(whole)
     count = max(1, int(held * len(whole)))
     return LatentData(whole[slice(count, None)], whole[slice(0, count)], columns, data)
+
+
+def _check_varies(batch: Batch) -> None:
+    """Refuses a target that is the same in all rows."""
+    still = (batch.y == batch.y[0]).all(dim=0).nonzero().flatten().tolist()
+    if still:
+        which = "`y`" if batch.y.shape[1] == 1 else f"output {still[0] + 1} of `y`"
+        raise InvalidArgument(f"{which} is the same in all rows, so there is nothing to find")
 
 
 def _joined(batches: list[Batch]) -> Batch:
@@ -208,7 +224,7 @@ def _input(name: str, x: Any) -> Input:
     if isinstance(x, Gathered):
         return x
     if isinstance(x, np.ndarray):
-        x = torch.as_tensor(x)
+        x = torch.as_tensor(x if x.flags.writeable else x.copy())
     if not isinstance(x, Tensor):
         raise WrongType(f"input {name!r} must be a tensor (rows, ...), got {type(x).__name__}")
     if x.dim() < 1:
@@ -219,11 +235,14 @@ def _input(name: str, x: Any) -> Input:
 
 
 def _target(y: Any) -> Tensor:
-    if (isinstance(y, Tensor) and y.dtype == torch.bool) or np.asarray(y).dtype.kind in "bUSO":
+    array = y if isinstance(y, Tensor) else np.asarray(y)
+    kind = array.dtype.kind if isinstance(array, np.ndarray) else "b" if array.dtype == torch.bool else "f"
+    if kind not in "fiu" or (isinstance(array, Tensor) and array.is_complex()):
         raise InvalidArgument(
-            "`y` holds truth values or text; classes are out of scope, give the numbers that the law gives"
+            "`y` holds truth values, text or other things than real numbers; classes are out of scope, give "
+            "the numbers that the law gives"
         )
-    values = torch.as_tensor(np.asarray(y), dtype=torch.float64) if not isinstance(y, Tensor) else y.double()
+    values = (array if isinstance(array, Tensor) else torch.tensor(array)).double()
     values = values[:, None] if values.dim() == 1 else values
     if values.dim() != 2:
         raise InvalidArgument(f"`y` must be (rows,) or (rows, outputs), got shape {tuple(values.shape)}")
@@ -251,7 +270,7 @@ def _column(name: str, values: Any) -> Tensor:
         array = np.asarray(values)
         if array.dtype.kind not in "fiub":
             raise InvalidArgument(f"column {name!r} must hold numbers, got {array.dtype}")
-        values = torch.as_tensor(array)
+        values = torch.tensor(array)
     column: Tensor = values.detach().double()
     column = column.squeeze(-1) if column.dim() == 2 else column
     if column.dim() != 1:

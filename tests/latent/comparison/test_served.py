@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from eqlearn.latent.comparison.compare import Choice
 from eqlearn.latent.comparison.served import Batch, serve, served_again
+from eqlearn.latent.comparison.shortlist import is_disguised
+from eqlearn.latent.comparison.structures import size
 from made_latents import BENDS, made_comparison, uniform
 
 ROWS = 300
@@ -23,13 +26,16 @@ TREES = [tree for _, tree in LAWS.values()]
 @pytest.mark.parametrize("law", LAWS)
 def test_the_right_structure_leaves_the_least_however_the_latent_is_bent(law, bend):
     y, right = LAWS[law]
-    data, _ = made_comparison({"k": BENDS[bend](K)}, {"x": X}, y)
+    data, bases = made_comparison({"k": BENDS[bend](K)}, {"x": X}, y)
 
     fits = served_again(data, serve(data, [(tree,) for tree in TREES], starts=6, steps=15))
 
     errors = {fit.trees[0]: fit.error for fit in fits}
     assert errors[right] < 1e-4
-    assert all(error > max(1e-4, 2 * errors[right]) for tree, error in errors.items() if tree != right)
+    for fit in fits:
+        disguised = is_disguised(Choice(fit, data, tuple(bases), ("x",)))  # exp(z*x/1000) is z*x
+        longer = fit.size > size(right)  # 1/(c + z/x) holds z*x, without the c
+        assert fit.trees[0] == right or disguised or longer or fit.error > max(1e-4, 2 * errors[right])
 
 
 A, B = uniform(ROWS, 0.5, 2, 3), uniform(ROWS, 0.4, 2.2, 4)
