@@ -216,7 +216,7 @@ def test_ctrl_c_before_the_first_start_is_trained_is_raised():
 @pytest.mark.parametrize(
     "stage",
     [
-        pytest.param("warm start 2", marks=pytest.mark.xfail(strict=True, reason="the short list is empty")),
+        "warm start 2",
         pytest.param("comparison", marks=pytest.mark.xfail(strict=True, reason="not caught there")),
         "refinement",
     ],

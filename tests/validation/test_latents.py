@@ -13,7 +13,7 @@ A = torch.arange(2.0 * ROWS).reshape(ROWS, 2)
 Y = torch.arange(1.0 * ROWS)
 
 
-def read(inputs=None, columns=None, y=Y, data=None, held=0.2, measured=1_000, seed=0):
+def read(inputs=None, columns=None, y=Y, data=None, held=0.2, measured=4_000, seed=0):
     inputs = {"a": A} if inputs is None and data is None else inputs
     y = None if data is not None else y
     return read_latent_data(("a",), inputs, columns, y, data, held=held, measured=measured, seed=seed)
@@ -98,18 +98,18 @@ def batches(size=20):
 
 
 def test_batches_are_set_aside_to_measure_on_and_drawn_by_turns():
-    data = read(data=batches(), measured=50)
+    data = read(data=batches())
 
     assert data.columns == ("x",)
-    assert len(data.training) + len(data.held) == 60
+    assert len(data.training) + len(data.held) == ROWS
     drawn = [data.draw(1, torch.Generator()).y[0].item() for _ in range(6)]
     assert drawn == [0, 20, 40, 60, 80, 0]
 
 
 def test_no_batch_of_a_generator_is_lost():
-    data = read(data=(b for b in batches()), measured=40)
+    data = read(data=(b for b in batches()))
 
-    assert sorted([*data.training.y[:, 0].tolist(), *data.held.y[:, 0].tolist()]) == Y[:40].tolist()
+    assert sorted([*data.training.y[:, 0].tolist(), *data.held.y[:, 0].tolist()]) == Y.tolist()
 
 
 @pytest.mark.usefixtures("unchecked_types")

