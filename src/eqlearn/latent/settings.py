@@ -21,10 +21,11 @@ class LatentSettings:
     **Comparison.** `functions` in the basis of a bend; `structures`, the most that are enumerated, in at most
     `needed` variables (with more, structures only grow), on `screened` rows first and from `serving_starts`
     starts; `kept` of them on `compared` rows. `tolerance`: how many times the smallest error, or the head's,
-    a law on the short list may leave; `shortlist`, its length. Laws that differ by less than `alike` times
-    their error are one, and a function is a disguise if a straight line leaves less than `straight` of its
-    variance. `growth`: rounds in which the best `grown_from` structures grow if none is as good as the head;
-    `front_seconds`: for `discover` on the latents as they are.
+    a law on the short list may leave, `rival` how many times that of a listed law as long; `shortlist`, its
+    length. Laws that differ by less than `alike` times their error are one, and a function is a disguise if
+    a straight line leaves less than `straight` of its variance. `growth`: rounds in which the best
+    `grown_from` structures grow if none is as good as the head; `front_seconds`: for `discover` on the
+    latents as they are.
 
     **Decision.** `close`: how many times the smallest error after joint training a shorter law may leave and
     still be chosen; errors below `negligible` times the head's are equal. `removal`: how many times the error
@@ -61,6 +62,7 @@ class LatentSettings:
     tolerance: float = 4.0
     shortlist: int = 6
     alike: float = 0.05
+    rival: float = 2.0
     close: float = 1.3
     removal: float = 1.1
     negligible: float = 0.03

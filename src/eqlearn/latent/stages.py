@@ -109,8 +109,8 @@ class Run:
             )
         listed_, equivalent = shortlist(choices, best.error, self.settings, self.deadline(0.65))
         self.best = str(listed_[0].skeletons()[0])
-        self.tell(listed_[0].error)
         try:
+            self.tell(listed_[0].error)
             law, model = self.decided(best, listed_)
             if law is not listed_[0]:
                 equivalent = []
@@ -160,8 +160,8 @@ class Run:
         explained = 1 - found[0].held_error
         if explained < self.settings.explained:
             raise InvalidArgument(
-                f"nothing to find: the warm start explains {max(0, explained):.0%} of the spread of `y` on "
-                "rows held back"
+                f"nothing to find: the warm start explains {100 * max(0, explained):.0f} % of the spread "
+                "of `y` on rows held back"
             )
         return found
 

@@ -15,7 +15,7 @@ from eqlearn.errors import InvalidArgument, NotFinite, WrongType, listed
 from eqlearn.validation.options import did_you_mean
 
 FEWEST_ROWS = 30
-# Of how many batches the rows to measure on are taken, if each is large enough.
+# Of how many batches at least the rows to measure on are taken, if there are as many.
 BATCHES_MEASURED = 40
 
 
@@ -189,13 +189,14 @@ def _from_batches(names: tuple[str, ...], data: Iterable[Any], held: float, meas
     if not isinstance(first, Mapping):
         raise WrongType(f"a batch must be a dictionary of tensors by name, got {type(first).__name__}")
     columns = tuple(str(name) for name in first if name not in names and name != "y")
+    # Rows of one batch may be made of few inputs, as all pairs of a hundred pictures are: so some of each.
     aside: list[Batch] = []
     for item in chain([first], running):
-        batch = read_batch(item, names, columns)
-        # Rows of one batch may be made of few inputs, as all pairs of a hundred pictures are.
-        aside.append(batch[_spread_rows(len(batch), -(-measured // BATCHES_MEASURED))])
-        if sum(map(len, aside)) >= measured:
+        aside.append(read_batch(item, names, columns))
+        if len(aside) >= BATCHES_MEASURED and sum(map(len, aside)) >= measured:
             break
+    each = -(-measured // len(aside))
+    aside = [batch[_spread_rows(len(batch), each)] for batch in aside]
     whole = _joined(aside)
     if len(whole) < FEWEST_ROWS:
         raise InvalidArgument(f"`data` holds {len(whole)} rows; give {FEWEST_ROWS} or more")

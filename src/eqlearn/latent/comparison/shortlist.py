@@ -62,7 +62,11 @@ def shortlist(
             break
         alike = next((c for c in listed if _is_same(choice, c)), None)
         if alike is None and len(listed) < settings.shortlist:
-            if all(choice.error <= 0.95 * c.error for c in listed if lengths[id(c)] < lengths[id(choice)]):
+            # Better than each shorter law, and not far worse than one as long.
+            bound = [
+                (0.95 if lengths[id(c)] < lengths[id(choice)] else settings.rival) * c.error for c in listed
+            ]
+            if choice.error <= min(bound, default=math.inf):
                 listed.append(choice)
         elif alike is not None and alike is listed[0]:
             equivalent.append(choice)
@@ -72,7 +76,8 @@ def shortlist(
         equivalent += [choice] if _is_same(choice, listed[0]) else []
     # A law with a constant of its own, which is nothing here, holds this one as a case.
     told = [c for c in equivalent if not len(c.fit.constants) and not _is_rewritten(c, listed[0])]
-    return [_plainer(c, settings) for c in listed], told
+    plain = {c.fit.trees: c for c in reversed([_plainer(c, settings) for c in listed])}
+    return list(reversed(plain.values())), told
 
 
 def length(choice: Choice, settings: LatentSettings = LATENT, stop: Callable[[], bool] = never) -> int:
