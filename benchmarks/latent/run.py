@@ -1,6 +1,6 @@
 """Laws behind encoders, by `discover_latent` as it comes: every seed counted, results as JSON and a table.
 
-    python benchmarks/latent/run.py --tasks spring,digits-product --seeds 5 --out results/latent
+    python benchmarks/latent/run.py --tasks spring,digits-product --seeds 5 --out benchmarks/latent
 
 A trial that is in the file already is not run again, so that a run can be taken up.
 """
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=100, help="the first seed; development used 0 to 9")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("results/latent"))
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     options.out.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ from eqlearn.errors import EqlearnError
 from eqlearn.latent.comparison.bend import Basis
 from eqlearn.latent.comparison.grammar import Grammar, from_sympy
 from eqlearn.latent.comparison.served import Comparison, Served, serve, served_again
-from eqlearn.latent.comparison.structures import Tree, compiled, operation, size, symbolic
+from eqlearn.latent.comparison.structures import Program, Tree, compiled, operation, size, symbolic
 from eqlearn.latent.joint import compare_on, encode_all
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.latent.warm_start import Encoders, Start
@@ -60,20 +60,24 @@ class Choice:
             found.append(Equation(symbolic(tree, symbols, numbers), (*self.names, *self.columns)))
         return tuple(found)
 
+    def steps(self) -> Iterator[tuple[Program, list[np.ndarray]]]:
+        """Each output's program with the value of every step of it, on the rows compared."""
+        fit, data, at = self.fit, self.data, 0
+        latents = [(data.designs[s.input] @ fit.bends[s.group][s.place]).numpy() for s in data.slots]
+        columns = data.columns.numpy()
+        for output, tree in enumerate(fit.trees):
+            program, first = compiled(tree), output * len(columns)
+            scaled = [fit.factors[first + j] * x for j, x in enumerate(columns)]
+            own = fit.constants[at : at + program.constants]
+            at += program.constants
+            with np.errstate(all="ignore"):
+                yield program, program.values([*latents, *scaled], own)
+
     def values(self) -> Tensor:
         """What the law gives `(outputs, rows)`, in the user's units."""
-        fit, data = self.fit, self.data
-        latents = [(data.designs[s.input] @ fit.bends[s.group][s.place]).numpy() for s in data.slots]
-        columns, at, found = data.columns.numpy(), 0, []
-        for output, tree in enumerate(fit.trees):
-            program = compiled(tree)
-            first = output * len(columns)
-            scaled = [fit.factors[first + j] * x for j, x in enumerate(columns)]
-            with np.errstate(all="ignore"):
-                value = program.value([*latents, *scaled], fit.constants[at : at + program.constants])
-            at += program.constants
-            found.append(fit.readout[2 * output] * value + fit.readout[2 * output + 1])
-        return torch.from_numpy(np.stack(found))
+        factors, offsets = self.fit.readout[::2], self.fit.readout[1::2]
+        last = np.stack([values[-1] for _, values in self.steps()])
+        return torch.from_numpy(factors[:, None] * last + offsets[:, None])
 
 
 def compare(

@@ -15,7 +15,7 @@ from eqlearn.functions import FUNCTIONS
 from eqlearn.latent.comparison.canonical import reduce
 from eqlearn.latent.comparison.compare import Choice, credible_error
 from eqlearn.latent.comparison.served import serve, served_again
-from eqlearn.latent.comparison.structures import SCALE, SHIFT, compiled, parts, replaced
+from eqlearn.latent.comparison.structures import SCALE, SHIFT, parts, replaced
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.numerics.budget import never
 from eqlearn.symbolic.expressions import real_symbol
@@ -99,21 +99,12 @@ def _is_same(one: Choice, other: Choice) -> bool:
 
 def is_disguised(choice: Choice) -> bool:
     """Whether some function of a law acts as a straight line on all rows: exp(z/1000) in the place of z."""
-    fit, data = choice.fit, choice.data
-    latents = [(data.designs[s.input] @ fit.bends[s.group][s.place]).numpy() for s in data.slots]
-    columns, at = data.columns.numpy(), 0
-    for output, tree in enumerate(fit.trees):
-        program, first = compiled(tree), output * len(columns)
-        scaled = [fit.factors[first + j] * x for j, x in enumerate(columns)]
-        own = fit.constants[at : at + program.constants]
-        at += program.constants
-        with np.errstate(all="ignore"):
-            values = program.values([*latents, *scaled], own)
-            for (name, args), value in zip(program.steps, values, strict=True):
-                if name is not None and len(args) == 1 and name not in (SHIFT, SCALE):
-                    inner = values[args[0]]
-                    if inner.std() > 0 and np.corrcoef(inner, value)[0, 1] ** 2 > 1 - LATENT.straight:
-                        return True
+    for program, values in choice.steps():
+        for (name, args), value in zip(program.steps, values, strict=True):
+            if name is not None and len(args) == 1 and name not in (SHIFT, SCALE):
+                inner = values[args[0]]
+                if inner.std() > 0 and np.corrcoef(inner, value)[0, 1] ** 2 > 1 - LATENT.straight:
+                    return True
     return False
 
 
