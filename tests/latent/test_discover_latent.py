@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -224,6 +225,28 @@ def test_ctrl_c_later_gives_the_best_so_far(stage, monkeypatch):
 
     assert law.ended == "interrupted"
     assert law.model({"k": PIXELS}, {"x": X}).shape == (ROWS,)
+
+
+def test_ctrl_c_amid_the_comparison_gives_the_best_of_the_smallest_structures(monkeypatch):
+    module = import_module("eqlearn.latent.comparison.compare")
+    whole, calls = module.serve, []
+
+    def once(*args, **options):
+        calls.append(None)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return whole(*args, **options)
+
+    monkeypatch.setattr(module, "serve", once)
+
+    law = search(settings=TINY)
+
+    assert law.ended == "interrupted"
+    assert np.isfinite(law.error)
+
+
+def test_a_search_that_had_to_hurry_says_so():
+    assert search(settings=replace(TINY, warm_steps=50_000), seconds=4.0).ended == "out of time"
 
 
 def told_always(run, kind, record):

@@ -21,7 +21,10 @@ from eqlearn.symbolic.printing import printable
 WIDTH, HEIGHT = 440.0, 320.0  # of one of two charts in a row
 # Sharper curves than this would not be seen.
 POINTS = 400
-ENDINGS = {"interrupted": " It was interrupted.", "out of time": " It ended because its time was up."}
+ENDINGS = {
+    "interrupted": " It was interrupted.",
+    "out of time": " Time was short, so that some of it was cut.",
+}
 
 
 def latent_page(found: Any) -> str:

@@ -62,6 +62,7 @@ class Run:
         self.began, self.seconds, self.progress, self.journal = began, seconds, progress, journal
         self.units = Units.of(data.sample(settings.measured))
         self.interrupted = False
+        self.rushed = False
         self.a_step = 0.0 if seconds is None else self._seconds_a_step()
         self.head_error, self.best, self.stage = math.nan, "", "warm start"
         self.history: list[dict[str, Any]] = []
@@ -72,7 +73,13 @@ class Run:
     def deadline(self, share: float) -> Callable[[], bool]:
         """The stop condition at this share of the budget, or at Ctrl-C."""
         at = math.inf if self.seconds is None else self.began + share * self.seconds
-        return lambda: self.interrupted or time.time() > at
+
+        def over() -> bool:
+            late = time.time() > at
+            self.rushed = self.rushed or late
+            return self.interrupted or late
+
+        return over
 
     def left(self, share: float) -> float:
         """Seconds until that share of the budget is used."""
@@ -99,10 +106,13 @@ class Run:
         self.start = best = starts[0]
         self.head_error = best.error
         self.stage = "comparison"
-        choices = compare(
-            best, self.data, self.primitives, latents=self.latents, seed=self.seed, settings=self.settings,
-            stop=self.deadline(0.6),
-        )  # fmt: skip
+        try:
+            choices = self.compared(best)
+        except KeyboardInterrupt:
+            self.interrupted = (
+                True  # the smallest structures are fitted at once, and are enough for an answer
+            )
+            choices = self.compared(best)
         if not choices:
             raise InvalidArgument(
                 "no structure could be fitted in the time given; give more `seconds`, or fewer columns"
@@ -121,6 +131,13 @@ class Run:
             law, model, agreement = listed_[0], None, (1, len(starts))
             reduced = reduce(law.data, law.fit, settings=self.settings)
         return self.assembled(best, choices, equivalent, law, model, reduced, agreement)
+
+    def compared(self, start: Start) -> list[Choice]:
+        """Every small structure behind the encoders of a start."""
+        return compare(
+            start, self.data, self.primitives, latents=self.latents, seed=self.seed, settings=self.settings,
+            stop=self.deadline(0.6),
+        )  # fmt: skip
 
     def starts(self) -> list[Start]:
         """Warm starts of both kinds by turns, the best first, until a second one confirms the best."""
@@ -172,6 +189,7 @@ class Run:
             return settings
         both = 2.9 * settings.warm_steps * self.a_step  # a plain start, and one of interactions
         factor = min(1.0, share * self.seconds * 0.9 / max(both, 1e-9))
+        self.rushed = self.rushed or factor < 1
         return replace(settings, warm_steps=max(50, int(factor * settings.warm_steps)))
 
     def _seconds_a_step(self) -> float:
@@ -211,7 +229,8 @@ class Run:
             least = max(min(t[2] for t in trained), self.settings.negligible * start.error)
             least_held = max(min(t[3] for t in trained), self.settings.negligible * start.held_error)
             near = [t for t in trained if t[2] <= close**3 * least and t[3] <= close**3 * least_held]
-            if len(near) < 2:
+            _, _, error, held = trained[0]  # the shortest law, also the best on rows it has not seen
+            if len(near) < 2 or (error <= close * least and held <= least_held):
                 break
             left = [
                 (choice, model.encoders, carried(choice, model, self.data, self.settings))
@@ -282,7 +301,9 @@ class Run:
         """As many of these steps as there is time for."""
         if self.seconds is None:
             return steps
-        return max(20, min(steps, int(0.9 * self.left(share) / max(self.a_step, 1e-9))))
+        possible = int(0.9 * self.left(share) / max(self.a_step, 1e-9))
+        self.rushed = self.rushed or possible < steps
+        return max(20, min(steps, possible))
 
     def _path(self, name: str) -> Path | None:
         return None if self.journal is None else self.journal / f"{name}.safetensors"
@@ -327,7 +348,7 @@ class Run:
             errors[1],
             start.error,
             time.time() - self.began,
-            "interrupted" if self.interrupted else "out of time" if self.left(1.0) < 0 else "complete",
+            "interrupted" if self.interrupted else "out of time" if self.rushed else "complete",
             ("y",) if len(equations) == 1 else tuple(f"y{i + 1}" for i in range(len(equations))),
             tuple(self.history),
             shown_rows(network, sample, latents, predicted, true),

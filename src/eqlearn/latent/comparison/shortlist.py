@@ -83,7 +83,7 @@ def shortlist(
 def length(choice: Choice, settings: LatentSettings = LATENT, stop: Callable[[], bool] = never) -> int:
     """The size of a law with the constants that it needs: a wrong law may need more than its structure shows,
     as the product of two latents with a large offset does in the place of a sum."""
-    data = choice.data.some(2 * settings.screened)
+    data = choice.data.some(settings.screened)
     reduced = reduce(data, choice.fit, settings=settings, stop=stop)
     own = len(choice.fit.constants)
     first = len(choice.fit.factors)
