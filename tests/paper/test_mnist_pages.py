@@ -16,7 +16,7 @@ FIGURES = {
 def trial(**changes):
     search = {
         "agreed": 1, "starts": 2, "held_error": 0.0123, "head_error": 0.0456, "cpu_seconds": 444.4,
-        "threads": 1,
+        "threads": 1, "equivalent": ["z_1*z_2"],
     }  # fmt: skip
     return {
         "seed": 0, "equation": "5.8*z_1 + 5.8*z_2 + 9.0", "expected": "5.8*z_1 + 5.8*z_2 + 9.0",
@@ -45,7 +45,7 @@ def test_other_experiments_stand_alone(condition):
 def test_what_each_search_left_is_told():
     told = page(Condition(), trial())
 
-    assert "| 0 | 1 of 2 | 0.012 (0.046) | 444 | 1 |" in told
+    assert "| 0 | 1 of 2 | 0.012 (0.046) | `z_1*z_2` | 444 | 1 |" in told
 
 
 def test_a_training_by_gradient_has_no_search_to_tell_of():

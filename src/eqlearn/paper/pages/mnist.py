@@ -140,16 +140,19 @@ def _searches(trials: Trials) -> str:
         "How the law was found: by one call of `discover_latent`, which is told nothing of its form. A seed "
         "has several starts, each an encoder with a smooth network behind it; counted are those that come to "
         "the same law. The variance left is that part of the results' variance, on pairs of training images "
-        "that were set aside; CPU seconds are those of the search."
+        "that were set aside. *Equivalent* are laws that no data could tell from it, since a bend of the "
+        "latent makes one of the other; the one found is the simplest. CPU seconds are those of the search."
     )
     rows = []
     for trial in trials:
         search = trial["search"]
         agreed = f"{search['agreed']} of {search['starts']}"
         left = f"{search['held_error']:.2g} ({search['head_error']:.2g})"
-        rows.append((trial["seed"], agreed, left, f"{search['cpu_seconds']:.0f}", search["threads"]))
-    heads = ("seed", "starts that agree", "variance left (by the network)", "CPU seconds", "threads")
-    return f"{text}\n\n{table(heads, rows)}"
+        others = ", ".join(f"`{_clipped(law)}`" for law in search["equivalent"]) or "none"
+        seconds = f"{search['cpu_seconds']:.0f}"
+        rows.append((trial["seed"], agreed, left, others, seconds, search["threads"]))
+    heads = ("seed", "starts that agree", "variance left (by the network)", "equivalent", "CPU seconds")
+    return f"{text}\n\n{table((*heads, 'threads'), rows)}"
 
 
 def generalisation_table(condition: Mapping[str, Any], trials: Mapping[str, Trials]) -> str:
