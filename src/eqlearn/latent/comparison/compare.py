@@ -16,15 +16,7 @@ from eqlearn.errors import EqlearnError
 from eqlearn.latent.comparison.bend import Basis
 from eqlearn.latent.comparison.grammar import Grammar, from_sympy
 from eqlearn.latent.comparison.served import Comparison, Served, serve, served_again
-from eqlearn.latent.comparison.structures import (
-    Program,
-    Tree,
-    compiled,
-    has_functions,
-    operation,
-    size,
-    symbolic,
-)
+from eqlearn.latent.comparison.structures import Program, Tree, compiled, operation, size, symbolic
 from eqlearn.latent.joint import compare_on, encode_all
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.latent.warm_start import Encoders, Start
@@ -156,13 +148,14 @@ class _Search:
         self.data, self.grammar, self.settings, self.seed, self.stop = data, grammar, settings, seed, stop
         self.enough = settings.confirmed * start.error
         self.seen: set[bytes] = set()
+        self.needed: list[list[int]] = []
         latents, trees = list(range(len(data.slots))), []
         for number, columns in enumerate(_nested(start.importance[output], start.held_error, len(latents))):
             needed = [*latents, *columns]
             if len(needed) <= settings.needed:
                 most = settings.structures if number == 0 else settings.structures // 4
                 trees += self._new(grammar.enumerate(needed, most))
-        self.plain = [tree for tree in trees if not has_functions(tree)]
+                self.needed.append(needed)
         self.fits = _screened(data, trees, seed, settings, stop) if trees else []
 
     @property
@@ -185,10 +178,14 @@ class _Search:
         return fresh
 
     def grow(self) -> None:
-        """Structures with unknown functions, filled in; what `discover` finds on the latents as they are; and
-        then neighbours of the best and of the smallest structures, as long as they gain."""
+        """Structures with one or two unknown functions, filled in; what `discover` finds on the latents as
+        they are; and then neighbours of the best and of the smallest structures, as long as they gain."""
         settings = self.settings
-        self._look_at([*self._filled(), *_from_discover(self.data, self.grammar, self.seed, settings)])
+        for functions in (1, 2):
+            self._look_at(self._filled(functions))
+            if self.stop() or self.reached:
+                return
+        self._look_at(_from_discover(self.data, self.grammar, self.seed, settings))
         for _ in range(settings.growth):
             if self.stop() or self.reached:
                 return
@@ -204,18 +201,15 @@ class _Search:
         more = _screened(self.data, fresh, self.seed, self.settings, self.stop) if fresh else []
         self.fits = sorted([*self.fits, *more], key=lambda f: f.error)
 
-    def _filled(self) -> Iterator[Tree]:
-        """The best structures with one or two unknown functions, with known ones in their place."""
+    def _filled(self, functions: int) -> Iterator[Tree]:
+        """The best structures with that many unknown functions, with known ones in their place."""
         settings, grammar = self.settings, self.grammar
-        for functions in (1, 2):
-            free = [freed for tree in self.plain for freed in grammar.freed(tree, functions)]
-            if not free or len(free) > 2 * settings.structures or self.stop():
-                return
-            fits = _screened(self.data, free, self.seed, settings, self.stop)
-            for place, fit in enumerate(fits[: settings.grown_from]):
-                few = place < settings.grown_from // 2
-                if functions == 1 or few:
-                    yield from grammar.filled(fit.trees[0], deep=functions == 1 and few)
+        free = [f for needed in self.needed for f in grammar.freed(needed, functions)]
+        if free and len(free) <= 2 * settings.structures:
+            fits = _screened(self.data, free, self.seed, settings, self.stop, long=True)
+            half = settings.grown_from // 2
+            for place, fit in enumerate(fits[: settings.grown_from if functions == 1 else half]):
+                yield from grammar.filled(fit.trees[0], deep=functions == 1 and place < half)
 
 
 def _nested(importance: Sequence[float], error: float, latents: int) -> Iterator[list[int]]:
@@ -228,11 +222,18 @@ def _nested(importance: Sequence[float], error: float, latents: int) -> Iterator
 
 
 def _screened(
-    data: Comparison, trees: Sequence[Tree], seed: int, settings: LatentSettings, stop: Callable[[], bool]
+    data: Comparison,
+    trees: Sequence[Tree],
+    seed: int,
+    settings: LatentSettings,
+    stop: Callable[[], bool],
+    *,
+    long: bool = False,
 ) -> list[Served]:
-    """The structures worth a second look: fitted on few rows, and the best of them on more."""
+    """The structures worth a second look: fitted on few rows, and the best of them on more; `long` at once,
+    also where there are many."""
     few, fits, piece = data.some(settings.screened), [], 200
-    first = 15 if len(trees) <= settings.structures else 5
+    first = 15 if long or len(trees) <= settings.structures else 5
     ordered = sorted(trees, key=size)  # when time is short, the smallest have been fitted
     for begin in range(0, len(ordered), piece):
         some = [(tree,) for tree in ordered[begin : begin + piece]]
