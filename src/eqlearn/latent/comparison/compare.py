@@ -96,9 +96,10 @@ def compare(
     """Every small structure behind the encoders of a warm start, the smallest error first.
 
     Structures in which every variable stands once are enumerated by size, also without the columns that the
-    head hardly uses and with fewer latents than an encoder gives. If none comes near the head's error,
-    functions that are not known yet are put on parts of them and then found, and the best are grown, beside
-    what `discover` finds on the latents as they are. `on_best` is told the best structure now and then.
+    head hardly uses and with fewer latents than an encoder gives. If none is far better than the head,
+    functions that are not known yet are put on parts of them and then found; if none comes near the head's
+    error, the best are grown, beside what `discover` finds on the latents as they are. `on_best` is told the
+    best structure now and then.
     """
     encoders, sample = start.model.encoders, data.sample(settings.compared)
     families = []
@@ -116,6 +117,10 @@ def compare(
             break
     for output in range(len(families[0][2])):
         each = [searches[output] for *_, searches in families]
+        for fill in (1, 2):
+            if not any(search.is_better_than_the_head for search in each):
+                for search in each:
+                    search.fill(fill)
         rounds = [search.grow() for search in each]
         while rounds and not stop() and not any(search.reached for search in each):
             rounds = [growing for growing in rounds if next(growing, None) is not None]
@@ -176,6 +181,11 @@ class _Search:
         """Whether some structure is as good as the head."""
         return self.error <= self.enough
 
+    @property
+    def is_better_than_the_head(self) -> bool:
+        """Whether some structure is far better than the head, as no mere imitation of a law is."""
+        return self.error <= self.settings.superior * self.enough
+
     def _new(self, trees: Iterable[Tree]) -> list[Tree]:
         """Those that were not seen before and that no bend makes superfluous."""
         fresh = []
@@ -187,12 +197,9 @@ class _Search:
         return fresh
 
     def grow(self) -> Iterator[float]:
-        """Structures with one or two unknown functions, filled in; what `discover` finds on the latents as
-        they are; and then neighbours of the best and of the smallest structures, as long as they gain. Gives
-        the error after each round."""
+        """What `discover` finds on the latents as they are, and then neighbours of the best and of the
+        smallest structures, as long as they gain. Gives the error after each round."""
         settings = self.settings
-        for functions in (1, 2):
-            yield self._look_at(self._filled(functions))
         yield self._look_at(_from_discover(self.data, self.grammar, self.seed, settings))
         before = math.inf
         for _ in range(settings.growth):
@@ -210,6 +217,11 @@ class _Search:
         if self.on_best is not None and self.fits:
             self.on_best(self.fits[0])
         return self.error
+
+    def fill(self, functions: int) -> None:
+        """Looks at structures with that many unknown functions, filled in."""
+        if not self.stop():
+            self._look_at(self._filled(functions))
 
     def _filled(self, functions: int) -> Iterator[Tree]:
         """The best structures with that many unknown functions, with known ones in their place."""

@@ -16,6 +16,7 @@ from eqlearn.latent.comparison.structures import (
     ADD,
     ANY,
     MUL,
+    NEG,
     SCALE,
     SHIFT,
     Tree,
@@ -129,7 +130,7 @@ class Grammar:
         inner: list[Tree] = [part[1], (SHIFT, part[1])]
         if deep:
             inner += [(name, part[1]) for name in self.unary]
-            inner += [(own, (name, part[1])) for own in (SHIFT, SCALE) for name in self.unary]
+            inner += [(own, (name, part[1])) for own in (SHIFT, SCALE, NEG.name) for name in self.unary]
         for name, argument in product(self.unary, inner):
             yield from self.filled(replaced(tree, path, (name, argument)), deep=deep)
 
@@ -162,8 +163,8 @@ class Grammar:
         if isinstance(part, int):
             return standing[self._source(part)] == 1
         name, *inner = part
-        if name in (SCALE, ANY) or name in ("mul", "div"):
-            return name in (SCALE, ANY) or any(self._turns(child, standing) for child in inner)
+        if name in (SCALE, ANY, NEG.name, "mul", "div"):
+            return name not in ("mul", "div") or any(self._turns(child, standing) for child in inner)
         return name in _ODD and all(self._turns(child, standing) for child in inner)
 
     def signature(self, tree: Tree) -> bytes | None:

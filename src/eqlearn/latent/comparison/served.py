@@ -287,7 +287,7 @@ def serve(
     """Each structure (one for each output) fitted with free bends, from several starts."""
     batch = Batch(data, trees, starts)
     point = batch.settled(batch.begin(np.random.default_rng(seed)))
-    rule = Rule(steps, damping=1e-2, gain=1e-3, patience=2, least=1e-9)
+    rule = Rule(steps, damping=1.0, gain=1e-3, patience=2, least=1e-9)
     point, system = levenberg_marquardt(batch.linearise, point, rule, linear=batch.linear, stop=stop)
     return batch.fits(point, system.loss)
 

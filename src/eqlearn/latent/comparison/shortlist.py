@@ -16,7 +16,7 @@ from eqlearn.functions import FUNCTIONS
 from eqlearn.latent.comparison.canonical import reduce
 from eqlearn.latent.comparison.compare import Choice, credible_error
 from eqlearn.latent.comparison.served import serve, served_again
-from eqlearn.latent.comparison.structures import SCALE, SHIFT, parts, replaced
+from eqlearn.latent.comparison.structures import NEG, SCALE, SHIFT, parts, replaced
 from eqlearn.latent.joint import compare_on
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.latent.warm_start import Start
@@ -50,13 +50,7 @@ def shortlist(
     On the list are laws that leave little more than the best, or than the head, each better than all shorter
     ones. A function that acts as a straight line is a disguise of a shorter law, and is left out.
     """
-    honest = [c for c in choices if not is_disguised(c)] or list(choices)
-    best = min(c.error for c in honest)
-    limit = credible_error(best, head_error, settings)
-    near = sorted((c for c in honest if c.error <= limit), key=lambda c: (c.size, c.error))
-    # Only so far as a law can be on the list: it is better than all shorter ones.
-    first = [c for c in near if all(c.error <= 0.95 * o.error for o in near if o.size < c.size)]
-    rest = [c for c in near if c not in first]
+    first, rest = _credible(choices, head_error, settings)
     lengths = {id(c): length(c, settings, stop) for c in first[: 3 * settings.shortlist]}
     first = sorted(
         (c for c in first if id(c) in lengths),
@@ -87,6 +81,18 @@ def shortlist(
     return list(reversed(plain.values())), told
 
 
+def _credible(
+    choices: Sequence[Choice], head_error: float, settings: LatentSettings
+) -> tuple[list[Choice], list[Choice]]:
+    """The laws that leave little more than the best, or than the head, and are no disguises, the smallest
+    first: those that are better than all smaller ones, and the rest."""
+    honest = [c for c in choices if not is_disguised(c)] or list(choices)
+    limit = credible_error(min(c.error for c in honest), head_error, settings)
+    near = sorted((c for c in honest if c.error <= limit), key=lambda c: (c.size, c.error))
+    first = [c for c in near if all(c.error <= 0.95 * o.error for o in near if o.size < c.size)]
+    return first, [c for c in near if c not in first]
+
+
 def agreement(
     law: Choice,
     choices: Sequence[Choice],
@@ -96,8 +102,8 @@ def agreement(
     settings: LatentSettings = LATENT,
     stop: Callable[[], bool] = never,
 ) -> tuple[int, int]:
-    """How many starts list this law: its own, and those of `others` in which it is on the short list of the
-    structures that came far in the first comparison, fitted anew; of how many."""
+    """How many starts come to this law: its own, and those of `others` in which, of the structures that came
+    far in the first comparison, it is as credible as any and better than all smaller ones; of how many."""
     short = [c for c in choices if c.size <= law.size]
     far = list(dict.fromkeys((*choices[: settings.kept], *short[: settings.kept], law)))
     agreed = counted = 1
@@ -105,9 +111,9 @@ def agreement(
         found = [] if stop() else _compared_again(far, start, data, settings, stop)
         if not found or stop():
             break
-        listed, _ = shortlist(found, start.error, settings, stop)
+        first, _ = _credible(found, start.error, settings)
         counted += 1
-        agreed += any(c.fit.trees == law.fit.trees or _is_same(c, law) for c in listed)
+        agreed += any(c.fit.trees == law.fit.trees or _is_same(c, law) for c in first)
     return agreed, counted
 
 
@@ -151,7 +157,7 @@ def is_disguised(choice: Choice) -> bool:
     """Whether some function of a law acts as a straight line on all rows: exp(z/1000) in the place of z."""
     for program, values in choice.steps():
         for (name, args), value in zip(program.steps, values, strict=True):
-            if name is not None and len(args) == 1 and name not in (SHIFT, SCALE):
+            if name is not None and len(args) == 1 and name not in (SHIFT, SCALE, NEG.name):
                 inner = values[args[0]]
                 if inner.std() > 0 and np.corrcoef(inner, value)[0, 1] ** 2 > 1 - LATENT.straight:
                     return True

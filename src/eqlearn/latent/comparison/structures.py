@@ -20,16 +20,17 @@ Tree: TypeAlias = "int | tuple[Any, ...]"
 
 ADD = Primitive("add", 2, lambda m, a, b: a + b)
 SUB = Primitive("sub", 2, lambda m, a, b: a - b)
+NEG = Primitive("neg", 1, lambda m, a: -a)
 MUL = lookup("mul")
 # Constants of the structure's own: one that is added or multiplied; or those of a function that is not known
 # yet, a polynomial whose linear coefficient is one.
 SHIFT, SCALE, ANY = "shift", "scale", "any"
 _NUMBERS = {SHIFT: 1, SCALE: 1, ANY: 4}
-_OWN = {p.name: p for p in (ADD, SUB)}
+_OWN = {p.name: p for p in (ADD, SUB, NEG)}
 
 
 def operation(name: str) -> Primitive:
-    """The operation of that name in a structure: a sum, a difference, or a primitive."""
+    """The operation of that name in a structure: a sum, a difference, the other sign, or a primitive."""
     return _OWN.get(name) or lookup(name)
 
 
