@@ -28,26 +28,26 @@ def quick(tmp_path_factory):
 
 
 def trials(folder):
-    return json.loads((folder / "modern-half-quick.json").read_text())["trials"]
+    return json.loads((folder / "modern-quick.json").read_text())["trials"]
 
 
 def test_a_quick_look_leaves_table_picture_and_trials(quick):
-    assert {p.name for p in quick.iterdir()} == {f"modern-half-quick.{e}" for e in ("json", "md", "png")}
+    assert {p.name for p in quick.iterdir()} == {f"modern-quick.{e}" for e in ("json", "md", "png")}
     assert set(trials(quick)) == {"eql 0", "euler 0"}
-    assert "paper: found" in (quick / "modern-half-quick.md").read_text()
+    assert "paper: found" in (quick / "modern-quick.md").read_text()
 
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_where_it_was_to_the_same_end(quick, tmp_path):
     command = [sys.executable, "-c", "from eqlearn.paper.commands import app; app()", *QUICK, str(tmp_path)]
     threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    state, began = tmp_path / "modern-half-quick-0-training.safetensors", time.monotonic()
+    state, began = tmp_path / "modern-quick-0-training.safetensors", time.monotonic()
     with subprocess.Popen(command, env=os.environ | threads, stdout=subprocess.DEVNULL) as run:
         while not state.exists() and run.poll() is None and time.monotonic() - began < PATIENCE:
             time.sleep(0.02)
         run.kill()
     assert state.exists()
-    assert not (tmp_path / "modern-half-quick.json").exists()
+    assert not (tmp_path / "modern-quick.json").exists()
 
     again = CliRunner().invoke(app, [*QUICK, str(tmp_path)])
 
@@ -60,7 +60,7 @@ def test_a_killed_run_goes_on_where_it_was_to_the_same_end(quick, tmp_path):
 
 @pytest.mark.slow
 def test_kinematics_reaches_its_table():
-    trial = equation_trial(find_preset("kinematics", "modern", "half"), 0)
+    trial = equation_trial(find_preset("kinematics", "modern"), 0)
 
     assert trial["right"]
     assert abs(trial["correlation"]) > 0.9999
@@ -68,7 +68,7 @@ def test_kinematics_reaches_its_table():
 
 @pytest.mark.slow
 def test_the_oscillator_reaches_its_table():
-    trial = equation_trial(find_preset("oscillator", "modern", "half"), 0)
+    trial = equation_trial(find_preset("oscillator", "modern"), 0)
 
     assert trial["right"]
     assert abs(trial["correlation"]) > 0.999

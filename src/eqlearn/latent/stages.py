@@ -23,6 +23,7 @@ from eqlearn.latent.found import FoundLatent, LatentCandidate, LatentModel
 from eqlearn.latent.joint import JointModel, train_law
 from eqlearn.latent.settings import LatentSettings
 from eqlearn.latent.warm_start import FitLoss, Start, Units, warm_start
+from eqlearn.numerics.budget import never
 from eqlearn.validation.latents import LatentData
 
 
@@ -55,7 +56,9 @@ class Run:
         seconds: float | None,
         progress: Callable[[LatentProgress], object] | None,
         journal: Path | None,
+        stop: Callable[[], bool] = never,
     ) -> None:
+        self.stopped, self.failures = stop, 0
         self.encoders, self.sizes, self.data, self.primitives = encoders, sizes, data, primitives
         self.latents: int | None = None if latents == "auto" else latents
         self.seed, self.reset, self.settings = seed, reset, settings
@@ -77,7 +80,7 @@ class Run:
         def over() -> bool:
             late = time.time() > at
             self.rushed = self.rushed or late
-            return self.interrupted or late
+            return self.interrupted or late or self.stopped()
 
         return over
 
@@ -163,6 +166,7 @@ class Run:
                 self.interrupted = True
                 break
             found += [start] if start is not None and math.isfinite(start.held_error) else []
+            self.failures = number + 1 - len(found)
             found.sort(key=lambda s: s.held_error)
             used = 1 - self.left(limit) / (limit * self.seconds) if self.seconds else 0.0
             if used > (number + 1) / (number + 2):  # no time for one more

@@ -149,10 +149,12 @@ class _Search:
         self.seen: set[bytes] = set()
         latents, trees = list(range(len(data.slots))), []
         for number, columns in enumerate(_nested(start.importance[output], start.held_error, len(latents))):
-            needed = [*latents, *columns]
-            if len(needed) <= settings.needed:
-                most = settings.structures if number == 0 else settings.structures // 4
-                trees += self._new(grammar.enumerate(needed, most))
+            # One of several outputs may do without the latents, as the rate of a position does.
+            alone = [columns] if columns and len(start.importance) > 1 else []
+            for needed in ([*latents, *columns], *alone):
+                if len(needed) <= settings.needed:
+                    most = settings.structures if number == 0 else settings.structures // 4
+                    trees += self._new(grammar.enumerate(needed, most))
         self.fits = _screened(data, trees, seed, settings, stop) if trees else []
 
     @property
