@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from eqlearn.latent.comparison.grammar import Grammar, from_sympy
-from eqlearn.latent.comparison.structures import SHIFT, compiled, parts, size, symbolic, variables_in
+from eqlearn.latent.comparison.structures import ANY, SHIFT, compiled, leaves, parts, size, symbolic
 from eqlearn.nn.primitives import PAPER, parse_kinds
 from eqlearn.search.settings import SCIENCE
 from eqlearn.symbolic.expressions import real_symbol
@@ -98,7 +98,7 @@ def test_each_needed_variable_stands_once_and_sizes_rise(primitives):
     found = grammar(primitives, groups=(0, 1), columns=2).enumerate([0, 1, 3], 150)
 
     assert len(found) > 9
-    assert all(variables_in(tree) == {0, 1, 3} for tree in found)
+    assert all({leaf for leaf, _ in leaves(tree)} == {0, 1, 3} for tree in found)
     assert all(sum(isinstance(p, int) for _, p in parts(tree)) == 3 for tree in found)
     nodes = [sum(1 for _ in parts(tree)) for tree in found]
     assert nodes == sorted(nodes)

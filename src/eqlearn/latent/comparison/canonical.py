@@ -10,6 +10,7 @@ is one.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ import sympy as sp
 import torch
 
 from eqlearn.latent.comparison.served import Batch, Comparison, Served
-from eqlearn.latent.comparison.structures import SCALE, compiled, symbolic, variables_in
+from eqlearn.latent.comparison.structures import SCALE, compiled, leaves, symbolic
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_curvature
@@ -125,6 +126,8 @@ def reduce(
     for place, simple in _simplest(batch, fit):
         if stop():
             break
+        if held[place]:
+            continue
         trials = [(value, p) for value in simple for p in _moved(data, batch, point, place, float(value))]
         hold = held.copy()
         hold[place] = True
@@ -154,24 +157,30 @@ def reduce(
 
 
 def _simplest(batch: Batch, fit: Served) -> list[tuple[int, tuple[int, ...]]]:
-    """Each number's place and simplest values, in the order in which they are tried: offsets, factors of
-    outputs, constants, factors of columns. A column that does not stand in a law has no factor to find."""
+    """Each number's place and simplest values, in the order in which they are tried: offsets, constants,
+    factors of columns that stand more than once, factors of outputs, factors of the other columns; last, one
+    for what is added inside and can't be nothing. A column that does not stand in a law has no factor."""
     outputs, columns = len(fit.trees), len(batch.columns)
     tried: list[tuple[int, tuple[int, ...]]] = []
     tried += [(batch.readout + 2 * o + 1, (0,)) for o in range(outputs)]
-    at = batch.own
+    at, added = batch.own, []
     for program in batch.programs[0]:
         for step in program.own:
-            tried.append((at, (1, -1) if program.steps[step][0] == SCALE else (0,)))
+            scales = program.steps[step][0] == SCALE
+            tried.append((at, (1, -1) if scales else (0,)))
+            added += [] if scales else [(at, (1, -1))]
             at += 1
-    tried += [(batch.readout + 2 * o, (1, -1)) for o in range(outputs)]
     latents = len(batch.data.slots)
+    often: list[tuple[int, tuple[int, ...]]] = []
+    once: list[tuple[int, tuple[int, ...]]] = []
     for o, tree in enumerate(fit.trees):
-        inside = variables_in(tree)
+        standing = Counter(leaf for leaf, _ in leaves(tree))
         for j in range(columns):
-            values = (1, -1) if latents + j in inside else (1,)
-            tried.append((batch.factors + o * columns + j, values))
-    return tried
+            times = standing[latents + j]
+            one = (batch.factors + o * columns + j, (1, -1) if times else (1,))
+            (often if times > 1 else once).append(one)
+    factors = [(batch.readout + 2 * o, (1, -1)) for o in range(outputs)]
+    return [*tried, *often, *factors, *once, *added]
 
 
 def _moved(data: Comparison, batch: Batch, point: np.ndarray, place: int, value: float) -> list[np.ndarray]:

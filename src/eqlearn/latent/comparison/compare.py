@@ -16,7 +16,15 @@ from eqlearn.errors import EqlearnError
 from eqlearn.latent.comparison.bend import Basis
 from eqlearn.latent.comparison.grammar import Grammar, from_sympy
 from eqlearn.latent.comparison.served import Comparison, Served, serve, served_again
-from eqlearn.latent.comparison.structures import Program, Tree, compiled, operation, size, symbolic
+from eqlearn.latent.comparison.structures import (
+    Program,
+    Tree,
+    compiled,
+    has_functions,
+    operation,
+    size,
+    symbolic,
+)
 from eqlearn.latent.joint import compare_on, encode_all
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.latent.warm_start import Encoders, Start
@@ -109,9 +117,10 @@ def compare(
         if stop():
             break
     for output in range(len(families[0][2])):
-        each = [searches[output] for *_, searches in families]
-        if not any(search.reached for search in each):
-            min(each, key=lambda search: search.error).grow()
+        each = sorted((searches[output] for *_, searches in families), key=lambda search: search.error)
+        for search in each:
+            if not any(other.reached for other in each):
+                search.grow()
     found: list[Choice] = []
     for comparison, bases, searches in families:
         if all(search.fits for search in searches):
@@ -155,6 +164,7 @@ class _Search:
                 if len(needed) <= settings.needed:
                     most = settings.structures if number == 0 else settings.structures // 4
                     trees += self._new(grammar.enumerate(needed, most))
+        self.plain = [tree for tree in trees if not has_functions(tree)]
         self.fits = _screened(data, trees, seed, settings, stop) if trees else []
 
     @property
@@ -177,22 +187,39 @@ class _Search:
         return fresh
 
     def grow(self) -> None:
-        """What `discover` finds on the latents as they are, and the neighbours of the best structures, as
-        long as they gain."""
+        """Structures with unknown functions, filled in; what `discover` finds on the latents as they are; and
+        then neighbours of the best and of the smallest structures, as long as they gain."""
         settings = self.settings
-        for number in range(settings.growth):
+        if not settings.growth:
+            return
+        self._look_at([*self._filled(), *_from_discover(self.data, self.grammar, self.seed, settings)])
+        for _ in range(settings.growth):
             if self.stop() or self.reached:
                 return
-            grown = [] if number else _from_discover(self.data, self.grammar, self.seed, settings)
-            for fit in self.fits[: settings.grown_from]:
-                grown += list(self.grammar.neighbours(fit.trees[0]))
-            fresh = sorted(self._new(grown), key=size)[: settings.structures]
+            small = sorted(self.fits, key=lambda f: (f.size, f.error))
+            parents = [f.trees[0] for f in (*self.fits[: settings.grown_from], *small[: settings.grown_from])]
             before = self.error
-            if fresh:
-                more = _screened(self.data, fresh, self.seed, settings, self.stop)
-                self.fits = sorted([*self.fits, *more], key=lambda f: f.error)
+            self._look_at(n for tree in dict.fromkeys(parents) for n in self.grammar.neighbours(tree))
             if self.error > 0.8 * before:
                 return
+
+    def _look_at(self, trees: Iterable[Tree]) -> None:
+        fresh = sorted(self._new(trees), key=size)[: 2 * self.settings.structures]
+        more = _screened(self.data, fresh, self.seed, self.settings, self.stop) if fresh else []
+        self.fits = sorted([*self.fits, *more], key=lambda f: f.error)
+
+    def _filled(self) -> Iterator[Tree]:
+        """The best structures with one or two unknown functions, with known ones in their place."""
+        settings, grammar = self.settings, self.grammar
+        for functions in (1, 2):
+            free = [freed for tree in self.plain for freed in grammar.freed(tree, functions)]
+            if not free or len(free) > 2 * settings.structures or self.stop():
+                return
+            fits = _screened(self.data, free, self.seed, settings, self.stop)
+            for place, fit in enumerate(fits[: settings.grown_from]):
+                few = place < settings.grown_from // 2
+                if functions == 1 or few:
+                    yield from grammar.filled(fit.trees[0], deep=functions == 1 and few)
 
 
 def _nested(importance: Sequence[float], error: float, latents: int) -> Iterator[list[int]]:
@@ -209,10 +236,11 @@ def _screened(
 ) -> list[Served]:
     """The structures worth a second look: fitted on few rows, and the best of them on more."""
     few, fits, piece = data.some(settings.screened), [], 200
+    first = 15 if len(trees) <= settings.structures else 5
     ordered = sorted(trees, key=size)  # when time is short, the smallest have been fitted
     for begin in range(0, len(ordered), piece):
         some = [(tree,) for tree in ordered[begin : begin + piece]]
-        fits += serve(few, some, starts=settings.serving_starts, steps=5, seed=seed)
+        fits += serve(few, some, starts=settings.serving_starts, steps=first, seed=seed)
         if stop():
             break
     # Half-fitted, the worse half goes, but for the smallest.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import sympy as sp
 
 from eqlearn.latent.comparison.structures import (
     ADD,
+    ANY,
     MUL,
     SCALE,
     SHIFT,
@@ -93,6 +94,31 @@ class Grammar:
                         yield replaced(tree, path, (name, *part[1:]))
                 for child in part[1:]:
                     yield replaced(tree, path, child)
+
+    def freed(self, tree: Tree, functions: int) -> Iterator[Tree]:
+        """The structure with that many unknown functions put on its parts, but not on latents, which bend."""
+        places = [p for p, part in parts(tree) if not (isinstance(part, int) and part < len(self.groups))]
+        for chosen in combinations(places, functions):
+            wrapped = tree
+            for path in sorted(chosen, key=len, reverse=True):  # the innermost first, so that paths hold
+                part = next(part for at, part in parts(wrapped) if at == path)
+                wrapped = replaced(wrapped, path, (ANY, part))
+            yield wrapped
+
+    def filled(self, tree: Tree, *, deep: bool) -> Iterator[Tree]:
+        """Structures with a function, of something shifted or not, in the place of each unknown one; if
+        `deep`, also with a function of a function."""
+        path, part = next(((p, t) for p, t in parts(tree) if isinstance(t, tuple) and t[0] == ANY), ((), 0))
+        if part == 0:
+            yield tree
+            return
+        assert isinstance(part, tuple)
+        inner: list[Tree] = [part[1], (SHIFT, part[1])]
+        if deep:
+            inner += [(name, part[1]) for name in self.unary]
+            inner += [(own, (name, part[1])) for own in (SHIFT, SCALE) for name in self.unary]
+        for name, argument in product(self.unary, inner):
+            yield from self.filled(replaced(tree, path, (name, argument)), deep=deep)
 
     def is_redundant(self, tree: Tree) -> bool:
         """Whether a bend of some encoder's latents gives a smaller structure of the same values, or a

@@ -138,7 +138,8 @@ class Batch:
 
     def begin(self, generator: np.random.Generator) -> Tensor:
         """Starts, by turns: latents as they are or turned, about zero, all positive or all negative, the last
-        ones small, so that exponentials are; constants at rest or a little above, away from poles."""
+        ones small, so that exponentials are; constants at rest or a little above, away from poles; factors of
+        both signs."""
         point = np.zeros((len(self.trees), self.starts, self.parameters))
         for s in range(self.starts):
             for g, identity in enumerate(self.data.identities):
@@ -155,8 +156,9 @@ class Batch:
         for i, programs in enumerate(self.programs):
             own = np.concatenate([p.start for p in programs])
             jitter = 0.3 * generator.normal(size=(self.starts, len(own)))
-            lift = 0.5 * (np.arange(self.starts) % 3)[:, None] * (own == 0)
-            point[i, :, self.own : self.own + len(own)] = own + jitter + lift
+            turn = np.arange(self.starts)[:, None]
+            lift = 0.5 * (turn % 3) * (own == 0)
+            point[i, :, self.own : self.own + len(own)] = own * (-1.0) ** turn + jitter + lift
         point[:, :, self.readout :: 2] = self.spreads
         point[:, :, self.readout + 1 :: 2] = self.levels
         return torch.from_numpy(point.reshape(-1, self.parameters))

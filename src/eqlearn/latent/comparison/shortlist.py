@@ -9,6 +9,7 @@ from itertools import permutations, product
 from typing import Any
 
 import numpy as np
+import sympy as sp
 import torch
 
 from eqlearn.functions import FUNCTIONS
@@ -54,7 +55,10 @@ def shortlist(
     first = [c for c in near if all(c.error <= 0.95 * o.error for o in near if o.size < c.size)]
     rest = [c for c in near if c not in first]
     lengths = {id(c): length(c, settings, stop) for c in first[: 3 * settings.shortlist]}
-    first = sorted((c for c in first if id(c) in lengths), key=lambda c: (lengths[id(c)], _turns(c), c.error))
+    first = sorted(
+        (c for c in first if id(c) in lengths),
+        key=lambda c: (lengths[id(c)], _turns(c), sum(e.complexity for e in c.skeletons()), c.error),
+    )
     listed: list[Choice] = []
     equivalent: list[Choice] = []
     for choice in first:
@@ -109,18 +113,25 @@ def is_disguised(choice: Choice) -> bool:
 
 
 def _is_rewritten(one: Choice, other: Choice) -> bool:
-    """Whether two laws are the same formula but for signs and the order of latents."""
+    """Whether two laws are the same formula but for factors, signs and the order of latents."""
     if len(one.data.slots) != len(other.data.slots):
         return False
-    mine, theirs = one.skeletons(), other.skeletons()
+    mine, theirs = ([_without_factors(e.expr) for e in c.skeletons()] for c in (one, other))
     symbols = [real_symbol(name) for name in one.names]
     for order in permutations(range(len(symbols))):
         for signs in product((1, -1), repeat=len(symbols)):
             swapped = {z: s * symbols[k] for z, k, s in zip(symbols, order, signs, strict=True)}
-            said = [e.expr.subs(swapped, simultaneous=True) for e in mine]
-            if all(a in (b.expr, -b.expr) for a, b in zip(said, theirs, strict=True)):
+            said = [e.subs(swapped, simultaneous=True) for e in mine]
+            if all(_without_factors(a) == b for a, b in zip(said, theirs, strict=True)):
                 return True
     return False
+
+
+def _without_factors(expr: sp.Expr) -> sp.Expr:
+    """The formula with every number by which something is multiplied left out."""
+    return expr.replace(
+        lambda e: isinstance(e, sp.Mul), lambda e: sp.Mul(*(a for a in e.args if a.free_symbols))
+    )
 
 
 def _plainer(choice: Choice, settings: LatentSettings) -> Choice:

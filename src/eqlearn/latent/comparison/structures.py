@@ -21,8 +21,10 @@ Tree: TypeAlias = "int | tuple[Any, ...]"
 ADD = Primitive("add", 2, lambda m, a, b: a + b)
 SUB = Primitive("sub", 2, lambda m, a, b: a - b)
 MUL = lookup("mul")
-# A constant of the structure's own, beside what it acts on.
-SHIFT, SCALE = "shift", "scale"
+# Constants of the structure's own: one that is added or multiplied; or those of a function that is not known
+# yet, a polynomial whose linear coefficient is one.
+SHIFT, SCALE, ANY = "shift", "scale", "any"
+_NUMBERS = {SHIFT: 1, SCALE: 1, ANY: 4}
 _OWN = {p.name: p for p in (ADD, SUB)}
 
 
@@ -68,34 +70,41 @@ def size(tree: Tree) -> int:
     return (2 if tree[0] in (SHIFT, SCALE) else 1) + sum(size(child) for child in tree[1:])
 
 
-def variables_in(tree: Tree) -> frozenset[int]:
-    return frozenset(leaf for leaf, _ in leaves(tree))
+def has_functions(tree: Tree) -> bool:
+    """Whether some function of one argument, or a constant, stands in a structure."""
+    return isinstance(tree, tuple) and (len(tree) == 2 or any(map(has_functions, tree[1:])))
 
 
 @dataclass(frozen=True)
 class Program:
     """A structure as steps that are evaluated for a batch of members, with slopes by back-propagation.
 
-    Steps are `(operation, arguments)`; a leaf is `(None, (variable,))`. The constants are those of shifts and
-    scales in the order of their steps.
+    Steps are `(operation, arguments)`; a leaf is `(None, (variable,))`. The constants are those of shifts,
+    scales and unknown functions in the order of their steps.
     """
 
     steps: tuple[tuple[str | None, tuple[int, ...]], ...]
 
     @cached_property
     def own(self) -> dict[int, int]:
-        """The constant that each step holds."""
-        places = [i for i, (name, _) in enumerate(self.steps) if name in (SHIFT, SCALE)]
-        return {step: number for number, step in enumerate(places)}
+        """The (first) constant that each step holds."""
+        places, at = {}, 0
+        for i, (name, _) in enumerate(self.steps):
+            if name in _NUMBERS:
+                places[i] = at
+                at += _NUMBERS[name]
+        return places
 
-    @property
+    @cached_property
     def constants(self) -> int:
-        return len(self.own)
+        return sum(_NUMBERS.get(name or "", 0) for name, _ in self.steps)
 
     @cached_property
     def start(self) -> np.ndarray:
-        """Where the constants start: nothing added, a factor of one."""
-        return np.array([0.0 if self.steps[i][0] == SHIFT else 1.0 for i in self.own])
+        """Where the constants start: nothing added, a factor of one, a straight line."""
+        start = np.zeros(self.constants)
+        start[[at for i, at in self.own.items() if self.steps[i][0] == SCALE]] = 1.0
+        return start
 
     def value(self, variables: Any, constants: np.ndarray) -> Any:
         """The value at variables, each `(..., rows)`, and constants `(number, ...)`."""
@@ -111,6 +120,10 @@ class Program:
                 values.append(values[args[0]] + constants[self.own[i]])
             elif name == SCALE:
                 values.append(values[args[0]] * constants[self.own[i]])
+            elif name == ANY:
+                a, b, c, d = constants[self.own[i] : self.own[i] + 4]
+                v = values[args[0]]
+                values.append(a + v * (1 + v * (b + v * (c + v * d))))
             else:
                 values.append(operation(name).formula(NUMPY, *(values[a] for a in args)))
         return values
@@ -135,6 +148,11 @@ class Program:
             elif name == SCALE:
                 by_constant[self.own[i]] = above * values[args[0]]
                 adjoint[args[0]] = above * constants[self.own[i]]
+            elif name == ANY:
+                first, v = self.own[i], values[args[0]]
+                _, b, c, d = constants[first : first + 4]
+                by_constant[first : first + 4] = [above, *(above * v**power for power in (2, 3, 4))]
+                adjoint[args[0]] = above * (1 + v * (2 * b + v * (3 * c + v * 4 * d)))
             else:
                 for a, slope in zip(args, _slopes(name)(*(values[a] for a in args)), strict=True):
                     adjoint[a] = above * slope

@@ -12,6 +12,7 @@ from eqlearn.paper.dynamics.presets import find_preset
 from eqlearn.paper.ledger import read_ledger
 from eqlearn.paper.pages.dynamics import dynamics_table
 from eqlearn.paper.pages.headlines import PENALTIES, Ledgers, headlines
+from eqlearn.paper.pages.latents import LATENTS_TELL, latents_table
 from eqlearn.paper.pages.mnist import condition_page, finished
 from eqlearn.paper.rates import by_field, rate, rates_table
 from eqlearn.paper.style import counted, table
@@ -150,6 +151,7 @@ def paper_page(folder: Path) -> str:
         *_times(ledgers),
         *_mnist(ledgers, shown),
         *(part for name in SYSTEMS for part in _dynamics(name, ledgers, shown)),
+        *_latents(ledgers),
         *_suites(ledgers),
         *_ablation(ledgers),
         *_peers(ledgers, shown),
@@ -253,6 +255,17 @@ def _dynamics(system: str, ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
         yield f"### {heading[0].upper()}{heading[1:]}{', a quick look' if short else ''}"
         yield dynamics_table(ledgers[name], find_preset(system, recipe).system)
         yield from _picture(name, f"{SYSTEMS[system]}: latent, errors, one series", shown)
+
+
+def _latents(ledgers: Ledgers) -> Iterator[str]:
+    """Not in the paper: laws behind encoders of other kinds, found by one call."""
+    names = [name for name in ("latent/default", "latent/paper") if name in ledgers]
+    if names:
+        yield "## Beyond the paper: a law behind any encoder"
+        yield LATENTS_TELL
+    for name in names:
+        yield f"### {ledgers[name]['settings']['primitives'].capitalize()} primitives"
+        yield latents_table(ledgers[name])
 
 
 def _suites(ledgers: Ledgers) -> Iterator[str]:
