@@ -64,7 +64,7 @@ def test_logistic_growth_of_a_hidden_rate_behind_a_recurrent_encoder():
 
     assert found.canonical[0].matches("n*z - 0.5*n**2*z", tolerance=1e-4)
     torch.testing.assert_close(found.refined.latent[0], pairs.observed.parameter, atol=1e-3, rtol=1e-3)
-    assert found.agreement == (1, 1)
+    assert found.agreement is None  # a sum of products, in which a state stands twice
 
 
 def test_a_pendulum_of_a_hidden_length():
@@ -74,9 +74,11 @@ def test_a_pendulum_of_a_hidden_length():
 
     assert found.canonical[0].matches("w", tolerance=1e-3)
     assert found.canonical[1].matches("-z*sin(x)", tolerance=1e-3)
-    assert correlation(found, pairs) > 0.99
+    assert correlation(found, pairs) > 0.9
+    assert found.agreement == (1, 1)
 
 
+@pytest.mark.slow
 def test_a_damping_that_is_hidden_under_noise():
     pairs = hidden_pairs(damped, [(-1, 1), (-1, 1)], (0.1, 1.0), ("x", "v"), noise=0.01, series=100)
 
@@ -88,6 +90,7 @@ def test_a_damping_that_is_hidden_under_noise():
     assert abs(own.correlation) > 0.97
 
 
+@pytest.mark.slow
 def test_a_map_says_the_next_state():
     found = train_dynamics(FALLING, replace(SHORT, form="map"), seed=3)
 
@@ -105,6 +108,7 @@ def test_without_latents_the_law_is_searched_for_in_the_states():
     assert found.predict(pairs.observed.states, pairs.propagated.states[:, 0], 3).shape == (60, 4, 1)
 
 
+@pytest.mark.slow
 def test_of_two_outputs_of_an_encoder_a_law_uses_the_one_it_needs():
     found = train_dynamics(FALLING, replace(SHORT, form="residual"), encoder=recurrent(2, 2), seed=3)
 
@@ -131,9 +135,8 @@ def test_weights_drawn_anew_are_others_of_the_same_size():
     torch.manual_seed(1)
     encoder.reset_parameters()
 
-    for old, new in zip(before, encoder.weights, strict=True):
-        assert not torch.equal(old, new)
-        assert 0.5 < float(new.std() / old.std()) < 2
+    assert all(not torch.equal(old, new) for old, new in zip(before, encoder.weights, strict=True))
+    assert 0.9 < float(encoder.weights[0].detach().std() / before[0].std()) < 1.1
 
 
 def test_a_stop_ends_the_search_with_what_there_is():
@@ -171,6 +174,7 @@ def test_what_can_not_be_searched_is_explained(pairs, options, words):
         train_dynamics(pairs, SHORT, **options)
 
 
+@pytest.mark.usefixtures("unchecked_types")
 def test_unknown_words_are_explained():
     with pytest.raises(UnknownName, match="`form`"):
         DynamicsSearch(form="odd")

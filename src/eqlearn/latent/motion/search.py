@@ -26,7 +26,7 @@ from eqlearn.latent.comparison.bend import Bend
 from eqlearn.latent.comparison.canonical import reduce
 from eqlearn.latent.comparison.compare import Choice
 from eqlearn.latent.comparison.shortlist import shortlist
-from eqlearn.latent.comparison.structures import variables_in
+from eqlearn.latent.comparison.structures import leaves
 from eqlearn.latent.gauge import Gauge
 from eqlearn.latent.motion.finish import DistilLoss, Follow, distil_, finish, glanced, plainly
 from eqlearn.latent.motion.given import Formula, GivenLaw, check_given, read_given
@@ -53,7 +53,7 @@ STRUCTURES = LatentSettings(
     growth=0,
 )  # fmt: skip
 FINISHED = 2  # of the laws that were followed for a glance, how many are finished
-DISTIL: Schedule = (Phase(name="distillation", steps=3_000, lr=3e-3, decay="cosine"),)
+DISTIL: Schedule = (Phase(name="distillation", steps=6_000, lr=3e-3, decay="cosine"),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,7 +337,7 @@ def _reader(
 
 def _uses_all(choice: Choice) -> bool:
     """Whether each latent stands in some state's law."""
-    used = frozenset[int]().union(*(variables_in(tree) for tree in choice.fit.trees))
+    used = {leaf for tree in choice.fit.trees for leaf, _ in leaves(tree)}
     return all(slot in used for slot in range(len(choice.data.slots)))
 
 

@@ -150,8 +150,8 @@ class FoundDynamics:
 
     For an ODE, the equations are rates of change. `canonical` are they in the canonical gauge, and `gauges`
     lead there from z. After a search, `refined` is the law with every training series' own latent, and
-    `agreement` how many of the independent starts came to this law, and of how many; after training by
-    gradients, `trained` is the system as it was trained.
+    `agreement` how many of the independent starts came to this law, and of how many (none for a sum of
+    products); after training by gradients, `trained` is the system as it was trained.
     """
 
     encoder: SeriesEncoder | OwnEncoder | None

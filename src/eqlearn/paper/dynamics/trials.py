@@ -60,12 +60,12 @@ def equation_trial(preset: DynamicsPreset, seed: int, **options: Any) -> dict[st
 
     `options` are those of `train_dynamics`.
     """
-    system, began = preset.system, time.perf_counter()
+    system, began, worked = preset.system, time.perf_counter(), time.process_time()
     try:
         found = train_dynamics(system.pairs(seed), preset.settings, seed=seed, **options)
     except EqlearnError as error:
         return {"seed": seed, "failure": str(error), "seconds": time.perf_counter() - began}
-    seconds = time.perf_counter() - began
+    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
     test = fresh_pairs(system, seed)
     z = found.latent(test.observed.states)[0]
     try:
@@ -77,6 +77,7 @@ def equation_trial(preset: DynamicsPreset, seed: int, **options: Any) -> dict[st
         "seed": seed,
         "failure": "",
         "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
         "diverged": found.failures,
         "agreement": found.agreement,
         "line_error": _line_error(gauge, z, _known(test)),
