@@ -23,9 +23,9 @@ class LatentSettings:
     starts; `kept` of them on `compared` rows. `tolerance`: how many times the smallest error, or the head's,
     a law on the short list may leave, `rival` how many times that of a listed law as long; `shortlist`, its
     length. Laws that differ by less than `alike` times their error are one, and a function is a disguise if
-    a straight line leaves less than `straight` of its variance. `growth`: rounds in which the best
-    `grown_from` structures grow if none is as good as the head; `front_seconds`: for `discover` on the
-    latents as they are.
+    a straight line leaves less than `straight` of its variance. If none is as good as the head, structures
+    with unknown functions are filled in, and for `growth` rounds the best and the smallest `grown_from` grow;
+    `front_seconds`: for `discover` on the latents as they are.
 
     **Decision.** `close`: how many times the smallest error after joint training a shorter law may leave and
     still be chosen; errors below `negligible` times the head's are equal. `removal`: how many times the error

@@ -18,7 +18,7 @@ from eqlearn.latent.assemble import constants_of, gauges_of, predicted_by, share
 from eqlearn.latent.comparison.bend import Bend
 from eqlearn.latent.comparison.canonical import Reduced, reduce
 from eqlearn.latent.comparison.compare import Choice, carried, compare
-from eqlearn.latent.comparison.shortlist import length, shortlist, tells_apart
+from eqlearn.latent.comparison.shortlist import agreement, length, shortlist
 from eqlearn.latent.found import FoundLatent, LatentCandidate, LatentModel
 from eqlearn.latent.joint import JointModel, train_law
 from eqlearn.latent.settings import LatentSettings
@@ -58,18 +58,15 @@ class Run:
         journal: Path | None,
         stop: Callable[[], bool] = never,
     ) -> None:
-        self.stopped, self.failures = stop, 0
         self.encoders, self.sizes, self.data, self.primitives = encoders, sizes, data, primitives
         self.latents: int | None = None if latents == "auto" else latents
-        self.seed, self.reset, self.settings = seed, reset, settings
+        self.seed, self.reset, self.settings, self.stopped = seed, reset, settings, stop
         self.began, self.seconds, self.progress, self.journal = began, seconds, progress, journal
         self.units = Units.of(data.sample(settings.measured))
-        self.interrupted = False
-        self.rushed = False
+        self.interrupted, self.rushed, self.failures = False, False, 0
         self.a_step = 0.0 if seconds is None else self._seconds_a_step()
-        self.head_error, self.best, self.stage = math.nan, "", "warm start"
+        self.head_error, self.best, self.stage, self.last = math.nan, "", "warm start", 0.0
         self.history: list[dict[str, Any]] = []
-        self.last = 0.0
 
     # --- the clock ---------------------------------------------------------------------------------------
 
@@ -137,10 +134,18 @@ class Run:
 
     def compared(self, start: Start) -> list[Choice]:
         """Every small structure behind the encoders of a start."""
+        settings, stop = self.settings, self.deadline(0.6)
+        if self.seconds is not None:
+            settings = replace(settings, front_seconds=min(settings.front_seconds, 0.1 * self.seconds))
         return compare(
-            start, self.data, self.primitives, latents=self.latents, seed=self.seed, settings=self.settings,
-            stop=self.deadline(0.6),
+            start, self.data, self.primitives, latents=self.latents, seed=self.seed, settings=settings,
+            stop=stop, on_best=None if self.interrupted else self.on_best,
         )  # fmt: skip
+
+    def on_best(self, choice: Choice) -> None:
+        """Tells the best structure of a comparison that goes on."""
+        self.best = str(choice.skeletons()[0])
+        self.tell(choice.error)
 
     def starts(self) -> list[Start]:
         """Warm starts of both kinds by turns, the best first, until a second one confirms the best."""
@@ -252,26 +257,11 @@ class Run:
     def agreement(self, law: Choice, starts: list[Start]) -> tuple[int, int]:
         """How many of the starts that explain the data as well come to this law by themselves."""
         self.stage = "agreement"
-        agreed, stop = 1, self.deadline(0.75)
         good = [s for s in starts[1:] if s.held_error <= self.settings.confirmed * starts[0].held_error]
-        counted = 1
-        for start in good:
-            if stop():
-                break
-            others = compare(
-                start, self.data, self.primitives, latents=self.latents, seed=self.seed + 1,
-                settings=self.settings, stop=stop,
-            )  # fmt: skip
-            if not others or stop():
-                break
-            listed_, _ = shortlist(others, start.error, self.settings, stop)
-            counted += 1
-            same = any(
-                c.fit.trees == law.fit.trees or (not tells_apart(c, law) and not tells_apart(law, c))
-                for c in listed_
-            )
-            agreed += same
-        return agreed, counted
+        return agreement(
+            law, good, self.data, self.primitives, latents=self.latents, seed=self.seed + 1,
+            settings=self.settings, stop=self.deadline(0.75),
+        )  # fmt: skip
 
     def refined(self, law: Choice, model: JointModel | None) -> tuple[Reduced, JointModel, Choice]:
         """The law and its encoders trained on, first with all constants free, then the simple ones held."""

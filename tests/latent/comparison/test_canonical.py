@@ -6,6 +6,7 @@ import sympy as sp
 import torch
 
 from eqlearn.latent.comparison.canonical import reduce
+from eqlearn.latent.comparison.structures import SHIFT
 from eqlearn.symbolic.equation import Equation
 from made_latents import fitted_choice, uniform
 
@@ -33,6 +34,9 @@ def latent(found, choice, slot=0):
         (torch.sqrt(2 * K * X), ("sqrt", ("mul", 0, 1)), "sqrt(k*x)"),
         (torch.exp(-K * X), ("exp", ("mul", 0, 1)), "exp(-k*x)"),
         (X / (K + X), ("div", 1, ("add", 0, 1)), "x/(k + x)"),
+        # What is added can't be nothing, but one; a column that stands twice has no factor.
+        (0.6 / (K / X + 0.6), ("inv", (SHIFT, ("div", 0, 1))), "1/(k/x + 1)"),
+        (K * X + X**2 / 2, ("mul", 1, ("add", 0, 1)), "x*(k + x)/2"),
     ],
 )
 def test_redundant_constants_go(y, tree, text):

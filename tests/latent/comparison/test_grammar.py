@@ -127,7 +127,7 @@ def test_equal_functions_have_equal_signatures_and_others_do_not():
 def test_a_structure_written_as_a_formula_is_read_back(primitives):
     own, names = grammar(primitives, groups=(0, 1)), ["z0", "z1", "x"]
     symbols = [real_symbol(name) for name in names]
-    trees = [t for t in own.enumerate([0, 1, 2], 60) if compiled(t).constants == 0]
+    trees = [t for t in own.enumerate([0, 1, 2], 150) if compiled(t).constants == 0]
     assert len(trees) > 8
 
     for tree in trees:
@@ -201,3 +201,36 @@ def test_the_inverse_of_a_sum_is_a_structure_beside_quotients(tree):
     own = grammar("mul div inv")
 
     assert own.signature(tree) in {own.signature(found) for found in own.enumerate([0, 1], 200)}
+
+
+def test_unknown_functions_are_put_on_everything_but_latents():
+    own = grammar("exp mul", groups=(0,), columns=1)
+
+    one, two = own.freed([0, 1], 1), own.freed([0, 1], 2)
+
+    assert set(one) == {
+        (ANY, ("add", 0, 1)), ("add", 0, (ANY, 1)), (ANY, ("mul", 0, 1)), ("mul", 0, (ANY, 1))
+    }  # fmt: skip
+    assert set(two) == {(ANY, ("add", 0, (ANY, 1))), (ANY, ("mul", 0, (ANY, 1)))}
+
+
+def test_with_a_function_inside_a_product_is_more_than_its_factors():
+    found = grammar("exp mul", groups=(0,), columns=2).freed([0, 1, 2], 1)
+    inside = [t for t in found if isinstance(t, tuple) and t[0] == "mul" and (ANY, ("mul", 0, 2)) in t]
+
+    assert inside == [("mul", 1, (ANY, ("mul", 0, 2)))]
+
+
+def test_unknown_functions_are_filled_in():
+    own = grammar("exp square mul")
+
+    plain = list(own.filled((ANY, ("mul", 0, (ANY, 1))), deep=False))
+    deep = list(own.filled((ANY, ("add", 0, 1)), deep=True))
+
+    assert ("exp", ("mul", 0, ("square", 1))) in plain
+    assert ("square", (SHIFT, ("mul", 0, ("exp", (SHIFT, 1))))) in plain
+    assert len(plain) == len(set(plain)) == 16
+    assert ("exp", ("scale", ("square", ("add", 0, 1)))) in deep
+    assert not any(
+        part[0] == ANY for tree in (*plain, *deep) for _, part in parts(tree) if part not in (0, 1)
+    )

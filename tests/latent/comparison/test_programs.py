@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 import torch
 
-from eqlearn.latent.comparison.structures import compiled, operation, parts, replaced, size, symbolic
+from eqlearn.latent.comparison.structures import ANY, compiled, operation, parts, replaced, size, symbolic
 from eqlearn.nn.primitives import PAPER, parse_kinds
 from eqlearn.search.settings import SCIENCE
 
@@ -74,10 +74,28 @@ def test_a_program_runs_for_many_members_at_once():
         np.testing.assert_array_equal(by_constant[0][m], each[0])
 
 
+def test_the_slopes_of_an_unknown_function_are_those_of_torch():
+    """A polynomial whose linear coefficient is one, between two other constants."""
+    constants = np.array([[0.4], [0.3], [-0.2], [0.15], [0.1], [1.3]])
+    program = compiled(("scale", (ANY, ("shift", ("mul", 0, 1)))))
+    value, slopes, by_constant = program.linearise(POINTS, constants)
+
+    numbers = torch.tensor(constants, requires_grad=True)
+    variables = torch.tensor(POINTS, requires_grad=True)
+    v = variables[0] * variables[1] + numbers[0]
+    expected = numbers[5] * (numbers[1] + v + numbers[2] * v**2 + numbers[3] * v**3 + numbers[4] * v**4)
+    expected.sum().backward()
+
+    np.testing.assert_allclose(value, expected.detach(), rtol=1e-12)
+    np.testing.assert_allclose(slopes[0], variables.grad[0], rtol=1e-12)
+    np.testing.assert_allclose([np.sum(s) for s in by_constant], numbers.grad[:, 0], rtol=1e-12)
+
+
 def test_constants_start_at_rest():
     program = compiled(("scale", ("sin1", ("shift", 0))))
 
     np.testing.assert_array_equal(program.value(POINTS, program.start), np.sin(POINTS[0]))
+    np.testing.assert_array_equal(compiled((ANY, 0)).value(POINTS, np.zeros((4, 1))), POINTS[0])
 
 
 def test_the_formula_has_the_values_of_the_program():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -16,15 +18,7 @@ from eqlearn.errors import EqlearnError
 from eqlearn.latent.comparison.bend import Basis
 from eqlearn.latent.comparison.grammar import Grammar, from_sympy
 from eqlearn.latent.comparison.served import Comparison, Served, serve, served_again
-from eqlearn.latent.comparison.structures import (
-    Program,
-    Tree,
-    compiled,
-    has_functions,
-    operation,
-    size,
-    symbolic,
-)
+from eqlearn.latent.comparison.structures import Program, Tree, compiled, operation, size, symbolic
 from eqlearn.latent.joint import compare_on, encode_all
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.latent.warm_start import Encoders, Start
@@ -97,30 +91,34 @@ def compare(
     seed: int = 0,
     settings: LatentSettings = LATENT,
     stop: Callable[[], bool] = never,
+    on_best: Callable[[Choice], object] | None = None,
 ) -> list[Choice]:
     """Every small structure behind the encoders of a warm start, the smallest error first.
 
     Structures in which every variable stands once are enumerated by size, also without the columns that the
-    head hardly uses and with fewer latents than an encoder gives. If none comes near the head's error, the
-    best are grown, beside what `discover` finds on the latents as they are.
+    head hardly uses and with fewer latents than an encoder gives. If none comes near the head's error,
+    functions that are not known yet are put on parts of them and then found, and the best are grown, beside
+    what `discover` finds on the latents as they are. `on_best` is told the best structure now and then.
     """
     encoders, sample = start.model.encoders, data.sample(settings.compared)
     families = []
     for slots in _slot_counts(encoders, latents):
         comparison, bases = compare_on(encoders, sample, slots, settings)
         grammar = Grammar.of(primitives, [s.group for s in comparison.slots], len(comparison.columns))
-        searches = [
-            _Search(comparison.of_output(o), grammar, start, o, seed, settings, stop)
-            for o in range(len(comparison.spreads))
-        ]
+        searches = []
+        for output in range(len(comparison.spreads)):
+            one = comparison.of_output(output)
+            choice = partial(Choice, data=one, bases=tuple(bases), columns=data.columns)
+            told = None if on_best is None else lambda fit, choice=choice: on_best(choice(fit))
+            searches.append(_Search(one, grammar, start, output, seed, settings, stop, told))
         families.append((comparison, bases, searches))
         if stop():
             break
     for output in range(len(families[0][2])):
-        each = sorted((searches[output] for *_, searches in families), key=lambda search: search.error)
-        for search in each:
-            if not any(other.reached for other in each):
-                search.grow()
+        each = [searches[output] for *_, searches in families]
+        rounds = [search.grow() for search in each]
+        while rounds and not stop() and not any(search.reached for search in each):
+            rounds = [growing for growing in rounds if next(growing, None) is not None]
     found: list[Choice] = []
     for comparison, bases, searches in families:
         if all(search.fits for search in searches):
@@ -152,24 +150,28 @@ class _Search:
         seed: int,
         settings: LatentSettings,
         stop: Callable[[], bool],
+        on_best: Callable[[Served], object] | None,
     ) -> None:
         self.data, self.grammar, self.settings, self.seed, self.stop = data, grammar, settings, seed, stop
+        self.on_best = on_best
+        self.fits: list[Served] = []
         self.enough = settings.confirmed * start.error
         self.seen: set[bytes] = set()
-        latents, trees = list(range(len(data.slots))), []
+        self.needed: list[list[int]] = []
+        latents, trees = list(range(len(data.slots))), list[Tree]()
         for number, columns in enumerate(_nested(start.importance[output], start.held_error, len(latents))):
             # One of several outputs may do without the latents, as the rate of a position does.
             alone = [columns] if columns and len(start.importance) > 1 else []
             for needed in ([*latents, *columns], *alone):
                 if len(needed) <= settings.needed:
                     most = settings.structures if number == 0 else settings.structures // 4
-                    trees += self._new(grammar.enumerate(needed, most))
-        self.plain = [tree for tree in trees if not has_functions(tree)]
-        self.fits = _screened(data, trees, seed, settings, stop) if trees else []
+                    trees += grammar.enumerate(needed, most)
+                    self.needed.append(needed)
+        self._look_at(trees)
 
     @property
     def error(self) -> float:
-        return self.fits[0].error if self.fits else np.inf
+        return self.fits[0].error if self.fits else math.inf
 
     @property
     def reached(self) -> bool:
@@ -186,40 +188,42 @@ class _Search:
                 fresh.append(tree)
         return fresh
 
-    def grow(self) -> None:
-        """Structures with unknown functions, filled in; what `discover` finds on the latents as they are; and
-        then neighbours of the best and of the smallest structures, as long as they gain."""
+    def grow(self) -> Iterator[float]:
+        """Structures with one or two unknown functions, filled in; what `discover` finds on the latents as
+        they are; and then neighbours of the best and of the smallest structures, as long as they gain. Gives
+        the error after each round."""
         settings = self.settings
         if not settings.growth:
             return
-        self._look_at([*self._filled(), *_from_discover(self.data, self.grammar, self.seed, settings)])
+        for functions in (1, 2):
+            yield self._look_at(self._filled(functions))
+        yield self._look_at(_from_discover(self.data, self.grammar, self.seed, settings))
+        before = math.inf
         for _ in range(settings.growth):
-            if self.stop() or self.reached:
-                return
-            small = sorted(self.fits, key=lambda f: (f.size, f.error))
-            parents = [f.trees[0] for f in (*self.fits[: settings.grown_from], *small[: settings.grown_from])]
-            before = self.error
-            self._look_at(n for tree in dict.fromkeys(parents) for n in self.grammar.neighbours(tree))
             if self.error > 0.8 * before:
                 return
+            before = self.error
+            small = sorted(self.fits, key=lambda f: (f.size, f.error))
+            parents = [f.trees[0] for f in (*self.fits[: settings.grown_from], *small[: settings.grown_from])]
+            yield self._look_at(n for tree in dict.fromkeys(parents) for n in self.grammar.neighbours(tree))
 
-    def _look_at(self, trees: Iterable[Tree]) -> None:
+    def _look_at(self, trees: Iterable[Tree]) -> float:
         fresh = sorted(self._new(trees), key=size)[: 2 * self.settings.structures]
         more = _screened(self.data, fresh, self.seed, self.settings, self.stop) if fresh else []
         self.fits = sorted([*self.fits, *more], key=lambda f: f.error)
+        if self.on_best is not None and self.fits:
+            self.on_best(self.fits[0])
+        return self.error
 
-    def _filled(self) -> Iterator[Tree]:
-        """The best structures with one or two unknown functions, with known ones in their place."""
+    def _filled(self, functions: int) -> Iterator[Tree]:
+        """The best structures with that many unknown functions, with known ones in their place."""
         settings, grammar = self.settings, self.grammar
-        for functions in (1, 2):
-            free = [freed for tree in self.plain for freed in grammar.freed(tree, functions)]
-            if not free or len(free) > 2 * settings.structures or self.stop():
-                return
-            fits = _screened(self.data, free, self.seed, settings, self.stop)
-            for place, fit in enumerate(fits[: settings.grown_from]):
-                few = place < settings.grown_from // 2
-                if functions == 1 or few:
-                    yield from grammar.filled(fit.trees[0], deep=functions == 1 and few)
+        free = [f for needed in self.needed for f in grammar.freed(needed, functions)]
+        if free and len(free) <= 2 * settings.structures:
+            fits = _screened(self.data, free, self.seed, settings, self.stop, long=True)
+            half = settings.grown_from // 2
+            for place, fit in enumerate(fits[: settings.grown_from if functions == 1 else half]):
+                yield from grammar.filled(fit.trees[0], deep=functions == 1 and place < half)
 
 
 def _nested(importance: Sequence[float], error: float, latents: int) -> Iterator[list[int]]:
@@ -232,11 +236,18 @@ def _nested(importance: Sequence[float], error: float, latents: int) -> Iterator
 
 
 def _screened(
-    data: Comparison, trees: Sequence[Tree], seed: int, settings: LatentSettings, stop: Callable[[], bool]
+    data: Comparison,
+    trees: Sequence[Tree],
+    seed: int,
+    settings: LatentSettings,
+    stop: Callable[[], bool],
+    *,
+    long: bool = False,
 ) -> list[Served]:
-    """The structures worth a second look: fitted on few rows, and the best of them on more."""
-    few, fits, piece = data.some(settings.screened), [], 200
-    first = 15 if len(trees) <= settings.structures else 5
+    """The structures worth a second look: fitted on few rows, and the best of them on more; `long` at once,
+    also where there are many."""
+    few, fits, piece = data.some(settings.screened), [], 50
+    first = 15 if long or len(trees) <= settings.structures else 5
     ordered = sorted(trees, key=size)  # when time is short, the smallest have been fitted
     for begin in range(0, len(ordered), piece):
         some = [(tree,) for tree in ordered[begin : begin + piece]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -26,6 +27,9 @@ from eqlearn.latent.comparison.structures import (
 )
 from eqlearn.nn.primitives import Primitive, lookup
 from eqlearn.symbolic.expressions import real_symbol
+
+# What has the other sign once all that it acts on has.
+_ODD = ("add", "sub", SHIFT, "inv", "sin1", "sin", "tanh")
 
 
 @dataclass(frozen=True)
@@ -95,15 +99,24 @@ class Grammar:
                 for child in part[1:]:
                     yield replaced(tree, path, child)
 
-    def freed(self, tree: Tree, functions: int) -> Iterator[Tree]:
-        """The structure with that many unknown functions put on its parts, but not on latents, which bend."""
-        places = [p for p, part in parts(tree) if not (isinstance(part, int) and part < len(self.groups))]
-        for chosen in combinations(places, functions):
-            wrapped = tree
-            for path in sorted(chosen, key=len, reverse=True):  # the innermost first, so that paths hold
-                part = next(part for at, part in parts(wrapped) if at == path)
-                wrapped = replaced(wrapped, path, (ANY, part))
-            yield wrapped
+    def freed(self, needed: Sequence[int], functions: int) -> list[Tree]:
+        """The structures without functions in which each `needed` variable stands once, with that many
+        unknown functions put on their parts, but not on latents, which bend. Each once: a*(b*c) is a*b*c,
+        but with a function on b*c it is not."""
+        found: dict[bytes, Tree] = {}
+        for tree in _Table(self, tuple(needed)).of(frozenset(needed), 2 * len(needed) - 1):
+            if self.is_redundant(tree):
+                continue
+            places = [p for p, part in parts(tree) if not (isinstance(part, int) and part < len(self.groups))]
+            for chosen in combinations(places, functions):
+                wrapped = tree
+                for path in sorted(chosen, key=len, reverse=True):  # the innermost first, so that paths hold
+                    part = next(part for at, part in parts(wrapped) if at == path)
+                    wrapped = replaced(wrapped, path, (ANY, part))
+                key = self.signature(wrapped)
+                if key is not None:
+                    found.setdefault(key, wrapped)
+        return list(found.values())
 
     def filled(self, tree: Tree, *, deep: bool) -> Iterator[Tree]:
         """Structures with a function, of something shifted or not, in the place of each unknown one; if
@@ -122,8 +135,13 @@ class Grammar:
 
     def is_redundant(self, tree: Tree) -> bool:
         """Whether a bend of some encoder's latents gives a smaller structure of the same values, or a
-        constant is where one is already, or a quotient says what the inverse of a product does."""
+        constant is where one is already, or a quotient says what the inverse of a product does, or a
+        difference what a sum does, since the sign of one side is free."""
         if _idle_constant(tree, root=True) or ("div" in self.binary and _inverts_product(tree)):
+            return True
+        standing = Counter(self._source(leaf) for leaf, _ in leaves(tree))
+        differences = [p for _, p in parts(tree) if isinstance(p, tuple) and p[0] == "sub"]
+        if any(self._turns(side, standing) for part in differences for side in part[1:]):
             return True
         wraps: dict[int, list[str | None]] = {}
         for leaf, above in leaves(tree):
@@ -134,6 +152,19 @@ class Grammar:
             len(set(each)) == 1 and each[0] is not None and (len(each) == 1 or each[0] not in turned)
             for each in wraps.values()
         )
+
+    def _source(self, leaf: int) -> int:
+        """What a variable's sign belongs to: its encoder, or the column."""
+        return self.groups[leaf] if leaf < len(self.groups) else leaf + max(self.groups, default=0) + 1
+
+    def _turns(self, part: Tree, standing: Counter[int]) -> bool:
+        """Whether a part can have the other sign: by its constants, or a variable that stands only once."""
+        if isinstance(part, int):
+            return standing[self._source(part)] == 1
+        name, *inner = part
+        if name in (SCALE, ANY) or name in ("mul", "div"):
+            return name in (SCALE, ANY) or any(self._turns(child, standing) for child in inner)
+        return name in _ODD and all(self._turns(child, standing) for child in inner)
 
     def signature(self, tree: Tree) -> bytes | None:
         """Equal for structures that are the same function up to a factor and an offset; None for one that has

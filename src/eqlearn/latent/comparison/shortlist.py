@@ -14,12 +14,15 @@ import torch
 
 from eqlearn.functions import FUNCTIONS
 from eqlearn.latent.comparison.canonical import reduce
-from eqlearn.latent.comparison.compare import Choice, credible_error
+from eqlearn.latent.comparison.compare import Choice, compare, credible_error
 from eqlearn.latent.comparison.served import serve, served_again
 from eqlearn.latent.comparison.structures import SCALE, SHIFT, parts, replaced
 from eqlearn.latent.settings import LATENT, LatentSettings
+from eqlearn.latent.warm_start import Start
+from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.validation.latents import LatentData
 
 
 def tells_apart(one: Choice, other: Choice, settings: LatentSettings = LATENT) -> bool:
@@ -82,6 +85,31 @@ def shortlist(
     told = [c for c in equivalent if not len(c.fit.constants) and not _is_rewritten(c, listed[0])]
     plain = {c.fit.trees: c for c in reversed([_plainer(c, settings) for c in listed])}
     return list(reversed(plain.values())), told
+
+
+def agreement(
+    law: Choice,
+    others: Sequence[Start],
+    data: LatentData,
+    primitives: Sequence[Primitive],
+    *,
+    latents: int | None = None,
+    seed: int = 0,
+    settings: LatentSettings = LATENT,
+    stop: Callable[[], bool] = never,
+) -> tuple[int, int]:
+    """How many starts list this law, its own and those of `others` whose own comparison does; of how many."""
+    agreed = counted = 1
+    for start in others:
+        found = [] if stop() else compare(
+            start, data, primitives, latents=latents, seed=seed, settings=settings, stop=stop
+        )  # fmt: skip
+        if not found or stop():
+            break
+        listed, _ = shortlist(found, start.error, settings, stop)
+        counted += 1
+        agreed += any(c.fit.trees == law.fit.trees or _is_same(c, law) for c in listed)
+    return agreed, counted
 
 
 def length(choice: Choice, settings: LatentSettings = LATENT, stop: Callable[[], bool] = never) -> int:

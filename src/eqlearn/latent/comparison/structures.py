@@ -70,11 +70,6 @@ def size(tree: Tree) -> int:
     return (2 if tree[0] in (SHIFT, SCALE) else 1) + sum(size(child) for child in tree[1:])
 
 
-def has_functions(tree: Tree) -> bool:
-    """Whether some function of one argument, or a constant, stands in a structure."""
-    return isinstance(tree, tuple) and (len(tree) == 2 or any(map(has_functions, tree[1:])))
-
-
 @dataclass(frozen=True)
 class Program:
     """A structure as steps that are evaluated for a batch of members, with slopes by back-propagation.
