@@ -157,7 +157,7 @@ FRESH = KINEMATICS.pairs(77, series=60)
 CELL = CellShape(primitives="id mul", hidden_layers=1, form="residual", skip=True, bias=True)
 SHORT = DynamicsSearch(
     form="residual", primitives="id mul", structures=QUICK,
-    distil=(Phase(name="distil", steps=60, lr=3e-3, decay="cosine"),),
+    distil=(Phase(name="distil", steps=200, lr=3e-3, decay="cosine"),),
 )  # fmt: skip
 BRIEF = DynamicsSettings(
     encoder=EncoderShape(), cell=CELL, optimiser=torch.optim.Adam, scaling="time",

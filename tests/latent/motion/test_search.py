@@ -70,7 +70,8 @@ def test_logistic_growth_of_a_hidden_rate_behind_a_recurrent_encoder():
 def test_a_pendulum_of_a_hidden_length():
     pairs = hidden_pairs(pendulum, [(-2, 2), (-1, 1)], (0.5, 2.0), ("x", "w"))
 
-    found = train_dynamics(pairs, replace(SHORT, primitives="id sin1 mul"))
+    longer = replace(QUICK, warm_steps=500, structures=120, kept=36)
+    found = train_dynamics(pairs, replace(SHORT, primitives="id sin1 mul", structures=longer))
 
     assert found.canonical[0].matches("w", tolerance=1e-3)
     assert found.canonical[1].matches("-z*sin(x)", tolerance=1e-3)
