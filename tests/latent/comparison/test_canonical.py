@@ -1,5 +1,7 @@
 """The canonical gauge on latents whose truth is known: what the encoders can make up for goes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -126,3 +128,22 @@ def test_a_stop_leaves_a_law_that_holds():
 
     assert found.exact == {}
     assert found.fit.error <= choice.error * (1 + 1e-6) + 1e-12
+
+
+def test_rows_that_were_misread_do_not_move_the_last_fit():
+    first = reduced(choice := fitted_choice({"k": K}, {"x": X}, K * X, ("mul", 0, 1)))[0]
+    wrong = choice.data.y.clone()
+    wrong[0, ::20] += 5.0
+
+    again = reduce(replace(choice.data, y=wrong), first.fit, known=first.exact)
+
+    assert np.abs(latent(again, choice) - latent(first, choice)).max() < 1e-3
+
+
+@pytest.mark.parametrize(("noise", "left"), [(0.0, 0), (0.1, 0), (3.0, 20)])
+def test_only_rows_far_from_a_fit_are_outliers(noise, left):
+    choice = fitted_choice({"k": K}, {"x": X}, K * X, ("mul", 0, 1))
+    moved = choice.data.y + 0.05 * torch.randn(1, ROWS, generator=torch.Generator().manual_seed(0)).double()
+    moved[0, ::20] += noise
+
+    assert replace(choice.data, y=moved).near(choice.fit, 5.0).rows == ROWS - left

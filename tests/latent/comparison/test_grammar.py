@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from eqlearn.latent.comparison.grammar import Grammar, from_sympy
-from eqlearn.latent.comparison.structures import SHIFT, compiled, leaves, parts, size, symbolic
+from eqlearn.latent.comparison.structures import ANY, SHIFT, compiled, leaves, parts, size, symbolic
 from eqlearn.nn.primitives import PAPER, parse_kinds
 from eqlearn.search.settings import SCIENCE
 from eqlearn.symbolic.expressions import real_symbol
