@@ -1,4 +1,4 @@
-"""Image arithmetic as ours, with fewer units and steps; run as a script, a trial that is killed."""
+"""Image arithmetic, shorter than ours; run as a script, a trial that is killed."""
 
 import os
 import signal
@@ -7,41 +7,40 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from eqlearn.paper.mnist import recipes as mnist_recipes
-from eqlearn.paper.mnist import trials as mnist
+from eqlearn import LatentSettings
+from eqlearn.paper.mnist import recipes, search, trials
 from eqlearn.paper.mnist.digits import load_digits
 
-STEPS = {"learn": 120, "sparsify": 60, "refine": 20, "finish": 20}
-CONDITION = mnist_recipes.Condition(recipe="short", dataset="digits")
+CONDITION = recipes.Condition(dataset="digits")
+TRAINED = recipes.Condition(recipe="short", dataset="digits")
+STEPS = 30
 
 
-def shortened(recipe):
-    """Few equations of few units, few steps; what is kept of the form is decided in the same way."""
-    schedules = {name: mnist_recipes.shortened(getattr(recipe, name), steps) for name, steps in STEPS.items()}
-    return replace(recipe, primitives="one id*2 sin1 mul", heads=2, observed=200, **schedules)
+def add_short(patch, warm_steps=150):
+    """Makes search and training on the small digits short, with `patch`, a way to set attributes."""
+    settings = LatentSettings(warm_steps=warm_steps, joint_steps=20, refine_steps=150, max_starts=1)
+    ours = replace(recipes.SEARCHES["digits"], settings=settings, primitives="id mul", pairs=500)
+    for module in (recipes, search):
+        patch(module, "SEARCHES", {**recipes.SEARCHES, "digits": ours})
+    theirs = recipes.RECIPES["paper-half"]
+    phases = tuple(replace(phase, steps=STEPS) for phase in theirs.learn)
+    gradient = replace(theirs, name="short", learn=phases, primitives="one id*2 mul")
+    patch(recipes, "RECIPES", {**recipes.RECIPES, "short": gradient})
 
 
-def add_short(patch):
-    """Adds the recipe "short" to those known, with `patch`, a way to set attributes."""
-    known = mnist_recipes.RECIPES
-    patch(mnist_recipes, "RECIPES", {**known, "short": shortened(known["modern-half"])})
-    patch(mnist, "POLISHED", 2_000)
-
-
-def _kill_at(phase, record):
-    if record.phase == phase and record.step == 10:
+def _kill_at(step, record):
+    if record.phase == "fine-tune" and record.step == step:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":
-    state, phase = sys.argv[1:]
     add_short(setattr)
-    mnist.followed = partial(mnist.followed, every=0.0)  # the state is written at every record
-    mnist.trained(
-        CONDITION,
+    trials.followed = partial(trials.followed, every=0.0)  # the state is written at every record
+    trials.trained(
+        TRAINED,
         load_digits("digits"),
         3,
-        state=Path(state),
-        on_record=partial(_kill_at, phase),
+        state=Path(sys.argv[1]),
+        on_record=partial(_kill_at, 10),
         record_every=5,
     )

@@ -4,9 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from eqlearn.paper.mnist import heads
 from eqlearn.paper.mnist.recipes import Condition
-from eqlearn.paper.pages import mnist
 from eqlearn.paper.pages.mnist import condition_page
 
 FIGURES = {
@@ -16,14 +14,14 @@ FIGURES = {
 
 
 def trial(**changes):
-    heads = [
-        {"nodes": 10, "error": 0.02, "origin": "trained", "kept": False},
-        {"nodes": 7, "error": 0.021, "origin": "one id", "kept": True},
-    ]
+    search = {
+        "agreed": 1, "starts": 2, "held_error": 0.0123, "head_error": 0.0456, "cpu_seconds": 444.4,
+        "threads": 1, "equivalent": ["z_1*z_2"],
+    }  # fmt: skip
     return {
         "seed": 0, "equation": "5.8*z_1 + 5.8*z_2 + 9.0", "expected": "5.8*z_1 + 5.8*z_2 + 9.0",
         "in_digits": "psi_1 + psi_2", "right_form": True, "asymmetry": 0.001, "composed_error": 0.01,
-        "train": FIGURES, "test": FIGURES, "seconds": 600.0, "resumed": False, "heads": heads, **changes,
+        "train": FIGURES, "test": FIGURES, "seconds": 600.0, "resumed": False, "search": search, **changes,
     }  # fmt: skip
 
 
@@ -44,10 +42,17 @@ def test_other_experiments_stand_alone(condition):
     assert "paper" not in page(condition, trial())
 
 
-def test_an_equation_that_training_did_not_find_by_itself_is_called_so():
+def test_what_each_search_left_is_told():
     told = page(Condition(), trial())
 
-    assert "| 0 | units `one id` only | 0 | 1 |" in told
+    assert "| 0 | 1 of 2 | 0.012 (0.046) | `z_1*z_2` | 444 | 1 |" in told
+
+
+def test_a_training_by_gradient_has_no_search_to_tell_of():
+    one = trial()
+    del one["search"]
+
+    assert "discover_latent" not in page(Condition(recipe="paper-half"), one)
 
 
 def test_an_equation_of_another_form_is_counted_as_such():
@@ -55,12 +60,12 @@ def test_an_equation_of_another_form_is_counted_as_such():
 
     told = page(Condition(), trial(), wrong)
 
-    assert "right form: **1 of 2**" in told
-    assert "not of that form" in told
+    assert "Right equations: **1 of 2**" in told
+    assert "another law" in told
 
 
 def test_both_networks_stand_in_the_table_of_sums_never_seen():
-    relu = trial(equation=None, heads=[], test={**FIGURES, "accuracy_from_bound": 0.004})
+    relu = trial(equation=None, test={**FIGURES, "accuracy_from_bound": 0.004})
 
     told = page(Condition(below=15.0), trial(), eql=[trial()], relu=[relu])
 
@@ -81,12 +86,6 @@ def test_a_bound_above_every_result_leaves_nothing_to_count():
 def test_a_trial_that_came_to_nothing_is_counted_and_named():
     told = page(Condition(), trial(), {"seed": 1, "failure": "every equation came to nothing"})
 
-    assert "right form: **1 of 2**" in told
+    assert "Right equations: **1 of 2**" in told
     assert "Came to nothing: seed 1: every equation came to nothing." in told
     assert page(Condition(), {"seed": 1, "failure": "no"}) == "Came to nothing: seed 1: no."
-
-
-def test_the_page_tells_how_the_form_is_really_chosen():
-    assert (mnist.STRAIGHT, mnist.MULTIPLYING) == heads.KINDS
-    assert heads.STRAIGHT == mnist.STRAIGHT
-    assert (heads.SLACK, heads.EQUAL) == (mnist.SLACK, mnist.EQUAL)

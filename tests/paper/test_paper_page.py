@@ -40,7 +40,7 @@ def test_every_file_of_results_is_named_on_the_page():
     [
         ("benchmark/modern-half.json", {"tier": "wrong"}, "right equation, ten functions, L0.5"),
         ("kinematics/modern.json", {"right": False}, "kinematics: seeds with the right equations"),
-        ("mnist/modern-half.json", {"right_form": False}, "MNIST: seeds whose equation is the sum"),
+        ("mnist/modern.json", {"right_form": False}, "MNIST: seeds whose equation is the sum"),
     ],
 )
 def test_a_trial_that_fails_changes_the_page(results, file, edit, row):
@@ -60,7 +60,7 @@ def test_an_error_of_one_trial_moves_the_mean_on_the_page(results):
         next(iter(trials.values()))["test"]["mean_absolute_error"] += 0.5
 
     old = headlines(read_ledgers(results))
-    change(results / "mnist/modern-half.json", worse)
+    change(results / "mnist/modern.json", worse)
 
     assert headlines(read_ledgers(results)) != old
 

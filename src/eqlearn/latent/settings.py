@@ -13,7 +13,8 @@ class LatentSettings:
     `joint_steps` for each law on the short list; `rate` is the highest learning rate of a cycle and `decay`
     the weight decay of AdamW; `clip` bounds a gradient's norm; `width` is that of the head's two layers. With
     `huber`, errors beyond that part of the target's spread count by their size, not their square; without it,
-    they do in joint training beyond `robust` robust standard deviations of the residuals (Huber 1964).
+    they do in joint training beyond `robust` robust standard deviations of the residuals (Huber 1964). Rows
+    beyond `outlying` of them have no part in the last fit.
 
     **Starts.** At least `starts`, at most `max_starts`; no more once a second one comes within `confirmed`
     times the best error. `held` is the share of rows to measure on; `measured` the most rows of any measure.
@@ -44,6 +45,7 @@ class LatentSettings:
     width: int = 32
     huber: float | None = None
     robust: float | None = 1.345
+    outlying: float = 5.0
 
     starts: int = 2
     max_starts: int = 4

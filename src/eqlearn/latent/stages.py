@@ -124,13 +124,13 @@ class Run:
             law, model = self.decided(best, listed_)
             if law is not listed_[0]:
                 equivalent = []
-            agreement = self.agreement(law, starts)
+            agreed = self.agreement(law, choices, starts)
             reduced, model, law = self.refined(law, model)
         except KeyboardInterrupt:
             self.interrupted = True
-            law, model, agreement = listed_[0], None, (1, len(starts))
+            law, model, agreed = listed_[0], None, (1, len(starts))
             reduced = reduce(law.data, law.fit, settings=self.settings)
-        return self.assembled(best, choices, equivalent, law, model, reduced, agreement)
+        return self.assembled(best, choices, equivalent, law, model, reduced, agreed)
 
     def compared(self, start: Start) -> list[Choice]:
         """Every small structure behind the encoders of a start."""
@@ -254,14 +254,12 @@ class Run:
         self.best = str(choice.skeletons()[0])
         return choice, model
 
-    def agreement(self, law: Choice, starts: list[Start]) -> tuple[int, int]:
-        """How many of the starts that explain the data as well come to this law by themselves."""
+    def agreement(self, law: Choice, choices: list[Choice], starts: list[Start]) -> tuple[int, int]:
+        """How many of the starts that explain the data as well come to this law."""
         self.stage = "agreement"
         good = [s for s in starts[1:] if s.held_error <= self.settings.confirmed * starts[0].held_error]
-        return agreement(
-            law, good, self.data, self.primitives, latents=self.latents, seed=self.seed + 1,
-            settings=self.settings, stop=self.deadline(0.75),
-        )  # fmt: skip
+        stop = self.deadline(0.75)
+        return agreement(law, choices, good, self.data, settings=self.settings, stop=stop)
 
     def refined(self, law: Choice, model: JointModel | None) -> tuple[Reduced, JointModel, Choice]:
         """The law and its encoders trained on, first with all constants free, then the simple ones held."""
@@ -310,7 +308,7 @@ class Run:
         law: Choice,
         model: JointModel | None,
         reduced: Reduced,
-        agreement: tuple[int, int],
+        agreed: tuple[int, int],
     ) -> FoundLatent:
         """The result: the equation as printed inside the model, latents in its gauge."""
         encoders = deepcopy(model.encoders if model is not None else start.model.encoders)
@@ -337,7 +335,7 @@ class Run:
             tuple(LatentCandidate(c.skeletons(), c.size, c.error) for c in front.values()),
             tuple(c.skeletons() for c in equivalent),
             gauges,
-            agreement,
+            agreed,
             errors[0],
             errors[1],
             start.error,

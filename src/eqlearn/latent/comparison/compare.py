@@ -247,7 +247,7 @@ def _screened(
     """The structures worth a second look: fitted on few rows, and the best of them on more; `long` at once,
     also where there are many."""
     few, fits, piece = data.some(settings.screened), [], 50
-    first = 15 if long or len(trees) <= settings.structures else 5
+    first = 15 if long or 2 * len(trees) <= settings.structures else 5
     ordered = sorted(trees, key=size)  # when time is short, the smallest have been fitted
     for begin in range(0, len(ordered), piece):
         some = [(tree,) for tree in ordered[begin : begin + piece]]

@@ -19,6 +19,7 @@ from eqlearn.latent.comparison.structures import Tree, compiled, size
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.least_squares import Normal, Rule, levenberg_marquardt
 
+_EXACT = 1e-4  # of a target's spread: errors below it are no outliers
 # Sign, shift and size of the latents, which come with mean 0 and spread 1, where fits start.
 _STARTS = ((1.0, 0.0, 1.0), (1.0, 2.5, 1.0), (-1.0, 2.5, 1.0), (1.0, -2.5, 0.4), (-1.0, -2.5, 0.4))
 
@@ -84,13 +85,19 @@ class Comparison:
         """The same with `count` of the rows, spread evenly."""
         if count >= self.rows:
             return self
-        rows = torch.linspace(0, self.rows - 1, count).round().long()
-        return replace(
-            self,
-            designs=tuple(d[rows] for d in self.designs),
-            columns=self.columns[:, rows],
-            y=self.y[:, rows],
-        )
+        return self._of(torch.linspace(0, self.rows - 1, count).round().long())
+
+    def near(self, fit: Served, factor: float) -> Comparison:
+        """The same without the rows that a fit misses by more than `factor` robust standard deviations, as it
+        does pictures that no one can read. What is exact has no outliers, however small its errors are."""
+        batch = Batch(self, [fit.trees], 1)
+        missed = batch.residuals(batch.continued([fit])).reshape(len(self.y), self.rows).abs()
+        bound = (factor * 1.4826 * missed.median(dim=1, keepdim=True).values).clamp(min=_EXACT)
+        return self._of((missed <= bound).all(dim=0).nonzero().flatten())
+
+    def _of(self, rows: Tensor) -> Comparison:
+        designs = tuple(d[rows] for d in self.designs)
+        return replace(self, designs=designs, columns=self.columns[:, rows], y=self.y[:, rows])
 
     def of_output(self, output: int) -> Comparison:
         """The same with one of the targets."""
@@ -202,6 +209,16 @@ class Batch:
                 system = Normal.summed([(left, flat, None)], outputs * rows)
             pieces.append((system.loss, system.curvature, system.slope))
         return Normal(*(torch.cat(parts) for parts in zip(*pieces, strict=True)))
+
+    def residuals(self, point: Tensor) -> Tensor:
+        """What each structure misses in each row, by its target's spread: `(structures x starts, rows)`."""
+        theta = point.numpy().reshape(len(self.trees), self.starts, self.parameters)
+        rows = self.y.size
+        found = np.empty((len(self.trees), self.starts, rows))
+        with np.errstate(all="ignore"):
+            for i in range(len(self.trees)):
+                self._member(i, theta[i], found[i], np.zeros((self.starts, self.parameters, rows)))
+        return torch.from_numpy(found.reshape(-1, rows))
 
     def _member(self, i: int, theta: np.ndarray, residual: np.ndarray, slopes: np.ndarray) -> None:
         """Residuals and slopes of one structure's starts, written in place."""

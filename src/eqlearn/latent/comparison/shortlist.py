@@ -14,12 +14,12 @@ import torch
 
 from eqlearn.functions import FUNCTIONS
 from eqlearn.latent.comparison.canonical import reduce
-from eqlearn.latent.comparison.compare import Choice, compare, credible_error
+from eqlearn.latent.comparison.compare import Choice, credible_error
 from eqlearn.latent.comparison.served import serve, served_again
 from eqlearn.latent.comparison.structures import SCALE, SHIFT, parts, replaced
+from eqlearn.latent.joint import compare_on
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.latent.warm_start import Start
-from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.validation.latents import LatentData
@@ -89,27 +89,45 @@ def shortlist(
 
 def agreement(
     law: Choice,
+    choices: Sequence[Choice],
     others: Sequence[Start],
     data: LatentData,
-    primitives: Sequence[Primitive],
     *,
-    latents: int | None = None,
-    seed: int = 0,
     settings: LatentSettings = LATENT,
     stop: Callable[[], bool] = never,
 ) -> tuple[int, int]:
-    """How many starts list this law, its own and those of `others` whose own comparison does; of how many."""
+    """How many starts list this law: its own, and those of `others` in which it is on the short list of the
+    structures that came far in the first comparison, fitted anew; of how many."""
+    short = [c for c in choices if c.size <= law.size]
+    far = list(dict.fromkeys((*choices[: settings.kept], *short[: settings.kept], law)))
     agreed = counted = 1
     for start in others:
-        found = [] if stop() else compare(
-            start, data, primitives, latents=latents, seed=seed, settings=settings, stop=stop
-        )  # fmt: skip
+        found = [] if stop() else _compared_again(far, start, data, settings, stop)
         if not found or stop():
             break
         listed, _ = shortlist(found, start.error, settings, stop)
         counted += 1
         agreed += any(c.fit.trees == law.fit.trees or _is_same(c, law) for c in listed)
     return agreed, counted
+
+
+def _compared_again(
+    choices: Sequence[Choice],
+    start: Start,
+    data: LatentData,
+    settings: LatentSettings,
+    stop: Callable[[], bool],
+) -> list[Choice]:
+    """The same structures behind the encoders of another start, the smallest error first."""
+    encoders, sample, found = start.model.encoders, data.sample(settings.compared), list[Choice]()
+    for counts in dict.fromkeys(c.data.counts for c in choices):
+        comparison, bases = compare_on(encoders, sample, counts, settings)
+        trees = list(dict.fromkeys(c.fit.trees for c in choices if c.data.counts == counts))
+        few, starts = comparison.some(settings.screened), settings.serving_starts
+        fits = [f for f in serve(few, trees, starts=starts, steps=15, stop=stop) if np.isfinite(f.error)]
+        again = served_again(comparison, fits, stop=stop) if fits else []
+        found += [Choice(fit, comparison, tuple(bases), data.columns) for fit in again]
+    return sorted(found, key=lambda c: c.error)
 
 
 def length(choice: Choice, settings: LatentSettings = LATENT, stop: Callable[[], bool] = never) -> int:

@@ -210,7 +210,7 @@ class _Search:
     def agreement(self, choice: Choice) -> tuple[int, int]:
         """How many of the starts that explain the data as well come to this law, and of how many."""
         assert self.run is not None
-        return self.run.agreement(choice, self.found_starts)
+        return self.run.agreement(choice, self.choices, self.found_starts)
 
     def tell(self, fit: Refined) -> None:
         """Reports a law that was followed through the rollout."""
@@ -273,7 +273,7 @@ class _Search:
         run.start, run.head_error, run.stage = starts[0], starts[0].error, "comparison"
         self.failures += run.failures
         self.trained = starts[0].model.encoders.encoders[0]  # type: ignore[assignment]
-        choices = [c for c in run.compared(starts[0]) if _uses_all(c)]
+        self.choices = choices = [c for c in run.compared(starts[0]) if _uses_all(c)]
         if not choices:
             raise InvalidArgument(
                 "no structure with a latent could be fitted; is the parameter hidden in the observed series?"

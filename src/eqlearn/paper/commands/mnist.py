@@ -12,21 +12,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqlearn.paper.commands.options import (
-    PenaltyName,
-    PenaltyOption,
+    FirstSeedOption,
+    GradientPenaltyOption,
     PresetName,
     PresetOption,
     ResultsOption,
     SeedsOption,
     leave_picture,
     leave_table,
+    recipe_of,
 )
 
 if TYPE_CHECKING:
-    from eqlearn import Record
+    from eqlearn import ImageArithmetic, LatentProgress, Record
     from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.mnist.digits import Digits
     from eqlearn.paper.mnist.recipes import Condition
+
+
+STATE = "state"  # the folder, in that of a trial, from which a killed one goes on
 
 
 class DigitSet(StrEnum):
@@ -41,9 +45,9 @@ class Network(StrEnum):
 
 def mnist(
     preset: PresetOption = PresetName.modern,
-    penalty: PenaltyOption = PenaltyName.half,
+    penalty: GradientPenaltyOption = None,
     seeds: SeedsOption = 1,
-    first_seed: Annotated[int, typer.Option(help="The seed to count from.", min=0)] = 0,
+    first_seed: FirstSeedOption = 0,
     operation: Annotated[
         str, typer.Option(help="What is done with the labels: a+b, a-b, a*b, (a+b)^2, ...")
     ] = "a+b",
@@ -67,9 +71,8 @@ def mnist(
     from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.mnist.digits import load_digits
     from eqlearn.paper.mnist.recipes import Condition
-    from eqlearn.paper.mnist.trials import forget
 
-    recipe, images = f"{preset.value}-{penalty.value}", "digits" if quick else dataset.value
+    recipe, images = recipe_of(preset, penalty), "digits" if quick else dataset.value
     condition = Condition(
         recipe=recipe, dataset=images, formula=operation, below=below, network=network.value
     )
@@ -80,54 +83,92 @@ def mnist(
         if not resume or f"seed {seed}" not in ledger.trials:
             folder = out / "models" / f"{condition.name}-seed-{seed}"
             if not resume:
-                forget(folder / "state")
-            ledger.add(f"seed {seed}", {"seed": seed, **_trial(condition, digits, seed, folder)})
+                _forget(folder)
+            try:
+                trial = _trial(condition, digits, seed, folder)
+            except KeyboardInterrupt:
+                typer.echo(f"Stopped; the same command goes on. What stands so far is in {folder}.")
+                raise typer.Exit(130) from None
+            ledger.add(f"seed {seed}", {"seed": seed, **trial})
     _conclude(condition, ledger)
 
 
 def _trial(condition: Condition, digits: Digits, seed: int, folder: Path) -> dict[str, Any]:
-    from eqlearn import EqlearnError, settle_
-    from eqlearn.paper.mnist.heads import simplest_head
+    """One seed: its figures, or why it came to nothing."""
+    from eqlearn import EqlearnError
     from eqlearn.paper.mnist.measures import BOUND, measures
-    from eqlearn.paper.mnist.trials import forget, save_system, trained
     from eqlearn.paper.pages.mnist_figures import draw_trial
 
-    recipe = condition.full_recipe()
-    steps = sum(phase.steps for phase in (*recipe.learn, *recipe.refine, *recipe.finish))
-    with _shown(f"{condition.name}, seed {seed}", steps) as show:
-        latest: list[Record] = []
+    run = _searched if condition.searched else _trained
+    try:
+        model, about = run(condition, digits, seed, folder)
+    except EqlearnError as error:
+        _forget(folder)  # from where it stands it would fail again
+        typer.echo(f"seed {seed} came to nothing: {error}")
+        return {"failure": str(error)}
+    bound = BOUND if condition.below is None else condition.below
+    told, evaluations = measures(model, digits, condition.operation, seed, bound, equation=about.pop("law"))
+    _forget(folder)
+    leave_picture(folder.parent.parent / f"{folder.name}.png", draw_trial(evaluations, told["equation"]))
+    typer.echo(
+        f"{about['seconds']:7.0f} s  seed {seed}: {(told['equation'] or 'ReLU network')[:100]}  "
+        f"test: {told['test']['accuracy']:.1%} right, mean error {told['test']['mean_absolute_error']:.3f}"
+    )
+    return {**told, **about}
+
+
+def _searched(
+    condition: Condition, digits: Digits, seed: int, folder: Path
+) -> tuple[ImageArithmetic, dict[str, Any]]:
+    """A trial by search, kept in its folder; and what is told of it beside its figures."""
+    from time import process_time
+
+    from eqlearn.paper.mnist.search import as_system, searched, told
+
+    state = folder / STATE
+    began, resumed = process_time(), state.exists()
+    with _stages(f"{condition.name}, seed {seed}") as show:
+        found = searched(condition, digits, seed, journal=state, progress=show)
+    cpu_seconds = round(process_time() - began, 1)
+    found.save(folder)
+    if found.ended == "interrupted":
+        raise KeyboardInterrupt
+    about = {"search": {**told(found), "cpu_seconds": cpu_seconds}, "seconds": round(found.seconds, 1)}
+    return as_system(found), {"law": found.equation, **about, "resumed": resumed}
+
+
+def _trained(
+    condition: Condition, digits: Digits, seed: int, folder: Path
+) -> tuple[ImageArithmetic, dict[str, Any]]:
+    """A trial by gradient, kept in its folder; and what is told of it beside its figures."""
+    from eqlearn import settle_
+    from eqlearn.paper.mnist.trials import save_system, trained
+
+    latest: list[Record] = []
+    steps = sum(phase.steps for phase in condition.full_recipe().learn)
+    with _steps(f"{condition.name}, seed {seed}", steps) as show:
 
         def on_record(record: Record) -> None:
             latest[:] = [record]
             show(record)
 
         try:
-            result = trained(condition, digits, seed, state=folder / "state", on_record=on_record)
-        except EqlearnError as error:
-            forget(folder / "state")  # from where it stands it would fail again
-            typer.echo(f"seed {seed} came to nothing: {error}")
-            return {"failure": str(error)}
+            state = folder / STATE / "training.safetensors"
+            result = trained(condition, digits, seed, state=state, on_record=on_record)
         except KeyboardInterrupt:
-            if latest:
-                settle_(latest[0].model)
-                save_system(folder, latest[0].model.eval(), condition, digits.side)  # type: ignore[arg-type]
-                typer.echo(f"Stopped; the system as it stands is in {folder}, the same command goes on.")
-            raise typer.Exit(130) from None
-    bound = BOUND if condition.below is None else condition.below
-    told, evaluations = measures(result.model, digits, condition.operation, seed, bound)
+            for record in latest:
+                settle_(record.model)
+                save_system(folder, record.model.eval(), condition, digits.side)  # type: ignore[arg-type]
+            raise
     save_system(folder, result.model, condition, digits.side)
-    forget(folder / "state")
-    leave_picture(folder.parent.parent / f"{folder.name}.png", draw_trial(evaluations, told["equation"]))
-    kept = simplest_head(result.heads) if result.heads else None
-    heads = [
-        {"nodes": head.complexity, "error": head.error, "origin": head.origin, "kept": head is kept}
-        for head in result.heads
-    ]
-    typer.echo(
-        f"{result.seconds:7.0f} s  seed {seed}: {(told['equation'] or 'ReLU network')[:100]}  "
-        f"test: {told['test']['accuracy']:.1%} right, mean error {told['test']['mean_absolute_error']:.3f}"
-    )
-    return {**told, "heads": heads, "seconds": round(result.seconds, 1), "resumed": result.resumed}
+    return result.model, {"law": None, "seconds": round(result.seconds, 1), "resumed": result.resumed}
+
+
+def _forget(folder: Path) -> None:
+    """Removes the state of a trial that is over."""
+    import shutil
+
+    shutil.rmtree(folder / STATE, ignore_errors=True)
 
 
 def _conclude(condition: Condition, ledger: Ledger) -> None:
@@ -154,7 +195,31 @@ def _conclude(condition: Condition, ledger: Ledger) -> None:
 
 
 @contextmanager
-def _shown(title: str, steps: int) -> Iterator[Callable[[Record], None]]:
+def _stages(title: str) -> Iterator[Callable[[LatentProgress], None]]:
+    """A line about a search as it goes; without a terminal, one for each of its stages."""
+    from rich.console import Console
+
+    console, stages = Console(), [""]
+
+    def glance(now: LatentProgress) -> str:
+        law = f", y = {now.best}" if now.best else ""
+        return f"{title}: {now.stage}, {now.seconds:.0f} s, variance left {now.error:.2g}{law}"
+
+    if not console.is_terminal:
+
+        def line(now: LatentProgress) -> None:
+            if stages[0] != now.stage:
+                stages[0] = now.stage
+                console.print(glance(now), soft_wrap=True)
+
+        yield line
+        return
+    with console.status(title) as status:
+        yield lambda now: status.update(glance(now))
+
+
+@contextmanager
+def _steps(title: str, steps: int) -> Iterator[Callable[[Record], None]]:
     """A bar with the loss and the equation as it stands; a line now and then where there is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -187,7 +252,7 @@ def _shown(title: str, steps: int) -> Iterator[Callable[[Record], None]]:
 def _glance(record: Record) -> str:
     """The loss, and the equation where it is short enough to be read."""
     from eqlearn import Equation, NotFinite
-    from eqlearn.paper.mnist.measures import LATENTS
+    from eqlearn.paper.mnist.pairs import LATENTS
 
     loss = f"loss {float(record.loss.min()):.3f}"
     if record.weights_left.dim() == 0 and 0 < int(record.weights_left) <= 12:

@@ -1,1 +1,1 @@
-"""MNIST arithmetic: images, pairs of them, the heads behind the encoder, the recipes, one trial of each."""
+"""MNIST arithmetic: images, pairs of them, an encoder, the recipes, one trial of each."""

@@ -1,26 +1,35 @@
-"""Pairs of digits: what is computed of their labels, and the loss over random pairs of augmented images."""
+"""Pairs of digits: what is computed of their labels, and batches of random pairs of augmented images."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int64, Shaped
+from jaxtyping import Float, Int64, Shaped
 from torch import Tensor, nn
 
-from eqlearn import Equation, ImageArithmetic, InvalidArgument, InvalidExpression, Phase, step_generator
+from eqlearn import (
+    Equation,
+    Gathered,
+    ImageArithmetic,
+    InvalidArgument,
+    InvalidExpression,
+    Phase,
+    step_generator,
+)
+
+LATENTS = ("z_1", "z_2")  # of the two images of a pair
 
 
 @dataclass(frozen=True)
 class Operation:
     """What is computed from two labels: a formula in `a` and `b`, such as "a+b", "a*b" or "(a+b)^2".
 
-    It is read by the library's own parser. An `EQL` gives values near [-1, 1], so its output is multiplied by
-    half the range of the results and moved to the range's middle: 9 and 9 for the sum of two digits, 40.5 and
-    40.5 for their product, 9 and 0 for their difference.
+    It is read by the library's own parser.
     """
 
     formula: str = "a+b"
@@ -43,17 +52,6 @@ class Operation:
                 "finite for all of them"
             )
         return torch.tensor(values, dtype=torch.float32).reshape(self.labels, self.labels)
-
-    @property
-    def scale(self) -> float:
-        """Half the range of the results."""
-        return float(np.ptp(self.table().numpy())) / 2
-
-    @property
-    def offset(self) -> float:
-        """The middle of the range of the results."""
-        table = self.table()
-        return float(table.max() + table.min()) / 2
 
 
 @dataclass(frozen=True)
@@ -91,23 +89,15 @@ class Augmentation:
         return nn.functional.grid_sample(plane, grid, align_corners=False)[:, 0]
 
 
-class PairLoss(nn.Module):
-    """The mean squared error over random pairs of training images; what is drawn depends on seed and step.
+class Pairs:
+    """Batches of random pairs of images, endless, for `discover_latent(data=...)`; what a batch holds depends
+    on the seed and its number.
 
-    With `huber`, errors larger than that count by their size, not their square, so that a few digits nobody
-    can read do not pull at all the others.
-
-    Each step encodes `batch` images once and makes `pairs` pairs among them, which costs no more than one
-    pair per image would; with `disjoint`, each image is in one pair only, as in the paper. Pairs whose result
+    Each has `batch` images, encoded once, and `pairs` pairs among them, never of an image with itself, which
+    would tell its label. Without `pairs`, each image is in one pair only, as in the paper. Pairs whose result
     is not `below` the bound are thrown away, so that training never sees them. With `augmentation`, each
-    image is augmented anew whenever it is drawn. Errors are in units of a ninth of the half range, those of
-    the sum, so that one weight of the penalty serves all operations.
+    image is augmented anew whenever it is drawn.
     """
-
-    step: Tensor
-    table: Tensor
-    images: Tensor
-    labels: Tensor
 
     def __init__(
         self,
@@ -117,73 +107,68 @@ class PairLoss(nn.Module):
         *,
         seed: int = 0,
         batch: int = 200,
-        pairs: int = 2_000,
-        disjoint: bool = False,
+        pairs: int | None = None,
         augmentation: Augmentation | None = None,
         below: float | None = None,
-        huber: float | None = None,
     ) -> None:
-        super().__init__()
-        if huber is not None and not huber > 0:
-            raise InvalidArgument(f"`huber` must be positive, or None for squares alone; got {huber}")
-        if len(images) != len(labels) or len(labels) == 0 or batch < 2 or pairs < 1:
+        if len(images) != len(labels) or len(labels) == 0 or batch < 2 or (pairs is not None and pairs < 1):
             raise InvalidArgument(
                 f"needs images with a label each, `batch` >= 2 and `pairs` >= 1; got {len(images)} images, "
                 f"{len(labels)} labels, `batch`={batch}, `pairs`={pairs}"
             )
-        for name, values in (("table", operation.table()), ("images", images), ("labels", labels)):
-            self.register_buffer(
-                name, values, persistent=False
-            )  # moves with the loss, is no part of its state
+        self.images, self.labels, self.table = images, labels, operation.table()
         self.seed, self.batch, self.pairs = seed, batch, pairs
-        self.disjoint, self.augmentation, self.below, self.huber = disjoint, augmentation, below, huber
-        self.unit = operation.scale / 9
-        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+        self.augmentation, self.below = augmentation, below
+        self._numbers = count()
 
-    def forward(self, model: ImageArithmetic, phase: Phase) -> Float[Tensor, "*members"]:
-        generator = step_generator(self.seed, self.step)
-        self.step += 1
+    def __iter__(self) -> Iterator[dict[str, Gathered | Tensor]]:
+        """Batches by name, from the first that no one has had yet."""
+        for number in self._numbers:
+            images, first, second, result = self.drawn(number)
+            a, b = LATENTS
+            yield {a: Gathered(images, first), b: Gathered(images, second), "y": result}
+
+    def drawn(self, number: int | Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The images of a batch, the places of each pair's first and second one, and the pairs' results."""
+        generator = step_generator(self.seed, number)
         rows = torch.randint(len(self.labels), (self.batch,), generator=generator)
-        labels = self.labels[rows]
-        images = (
-            self.images[rows]
-            if self.augmentation is None
-            else self.augmentation(self.images[rows], generator)
-        )
-        latents = model.encoder(images)
-        first, second = self._pairs(generator)
-        target = self.table[labels[first], labels[second]]
-        if self.below is not None:
-            kept = target < self.below
-            first, second, target = first[kept], second[kept], target[kept]
-        residual = (model.combine(latents[first], latents[second]) - target) / self.unit
-        # A low bound may leave none of a step's pairs: such a step has nothing to teach, and is no failure.
-        return self._cost(residual).sum(dim=-1) / max(len(target), 1)
-
-    def _cost(self, residual: Tensor) -> Tensor:
-        if self.huber is None:
-            return residual.square()
-        # Twice torch's, so that small errors count by their square in both cases.
-        return 2 * F.huber_loss(residual, torch.zeros_like(residual), reduction="none", delta=self.huber)
-
-    def _pairs(self, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        if self.disjoint:
+        images, labels = self.images[rows], self.labels[rows]
+        if self.augmentation is not None:
+            images = self.augmentation(images, generator)
+        if self.pairs is None:
             first, second = torch.arange(self.batch // 2 * 2).view(2, -1)
         else:
             first, second = torch.randint(self.batch, (2, self.pairs), generator=generator)
-        return first, second
+        result = self.table[labels[first], labels[second]]
+        kept = rows[first] != rows[second]
+        if self.below is not None:
+            kept &= result < self.below
+        return images, first[kept], second[kept], result[kept]
+
+
+class PairLoss(nn.Module):
+    """The mean squared error of a system over one batch of pairs after the other."""
+
+    step: Tensor
+
+    def __init__(self, pairs: Pairs) -> None:
+        super().__init__()
+        self.pairs = pairs
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, model: ImageArithmetic, phase: Phase) -> Float[Tensor, "*members"]:
+        images, first, second, result = self.pairs.drawn(self.step)
+        self.step += 1
+        latents = model.encoder(images)
+        error = model.combine(latents[first], latents[second]) - result
+        # A low bound may leave none of a step's pairs: such a step has nothing to teach, and is no failure.
+        return error.square().sum(dim=-1) / max(len(result), 1)
 
 
 def random_pairs(
-    labels: Int64[Tensor, " rows"],
-    count: int,
-    seed: int,
-    allowed: Bool[Tensor, "labels labels"] | None = None,
+    labels: Int64[Tensor, " rows"], count: int, seed: int
 ) -> tuple[Int64[Tensor, " pairs"], Int64[Tensor, " pairs"]]:
-    """Indices of `count` pairs drawn at random, without those whose labels are not `allowed`."""
+    """Indices of `count` pairs drawn at random."""
     generator = torch.Generator().manual_seed(seed)
     first, second = torch.randint(len(labels), (2, count), generator=generator)
-    if allowed is None:
-        return first, second
-    kept = allowed[labels[first], labels[second]]
-    return first[kept], second[kept]
+    return first, second

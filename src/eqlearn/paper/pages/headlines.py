@@ -52,7 +52,7 @@ def _of(ledger: Mapping[str, Any], functions: Iterable[str]) -> Trials:
 
 
 def _mnist(ledgers: Ledgers) -> Iterator[Row]:
-    ledger = ledgers.get("mnist/modern-half")
+    ledger = ledgers.get("mnist/modern")
     if ledger is not None and (trials := finished(ledger["trials"].values())):
         yield "MNIST: rounded sums right, test digits", *_mean(trials, "accuracy", 100.0, ".1f", " %")
         yield "MNIST: mean absolute error, test digits", *_mean(trials, "mean_absolute_error", 1.0, ".3f", "")
@@ -60,8 +60,15 @@ def _mnist(ledgers: Ledgers) -> Iterator[Row]:
         right = sum(bool(t["right_form"]) for t in trials)
         started = len(ledger["trials"])
         yield "MNIST: seeds whose equation is the sum", "2 of the 3 trials shown", f"{right} of {started}"
+    for formula, name in {"a*b": "axb", "a-b": "a-b"}.items():
+        if (other := ledgers.get(f"mnist/modern-{name}")) is not None and other["trials"]:
+            group = finished(other["trials"].values())
+            share = f", {100 * fmean(t['test']['accuracy'] for t in group):.1f} % right" if group else ""
+            right = sum(bool(t["right_form"]) for t in group)
+            told = f"{right} of {len(other['trials'])}{share}"
+            yield f"MNIST: seeds whose equation is {formula}, rounded results", "not tried", told
     for network, label in {"eql": "EQL", "relu": "ReLU network"}.items():
-        name = "mnist/modern-half-below-15" + ("" if network == "eql" else f"-{network}")
+        name = "mnist/modern-below-15" + ("" if network == "eql" else f"-{network}")
         if name in ledgers:
             shares = [t["test"]["accuracy_from_bound"] for t in finished(ledgers[name]["trials"].values())]
             paper = PAPER_GENERALISATION[network, "test"][1]

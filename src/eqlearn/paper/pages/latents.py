@@ -18,11 +18,11 @@ variance that is left, beside what a smooth network in the place of the equation
 
 def latents_table(ledger: Mapping[str, Any]) -> str:
     """One row for each task."""
-    heads = ("task", "right", "laws", "seconds, median", "slowest", "error, median", "the network's")
+    heads = ("task", "right", "laws", "CPU seconds, median", "most", "error, median", "the network's")
     rows = []
     for task, trials in by_field(ledger, "task").items():
         laws = ", ".join(f"`{law}`" for law in dict.fromkeys(t["law"] for t in trials))
-        seconds = [t["seconds"] for t in trials]
+        seconds = [t["cpu_seconds"] for t in trials]
         errors = [f"{median(t[name] for t in trials):.1e}" for name in ("error", "head_error")]
         right = f"{sum(t['right'] for t in trials)} of {len(trials)}"
         rows.append((task, right, laws, f"{median(seconds):.0f}", f"{max(seconds):.0f}", *errors))

@@ -34,8 +34,6 @@ PAPER_EQUATIONS = (
 )
 _IMAGES = {"mnist": "MNIST", "digits": "scikit-learn's 8 x 8 digits, 1,437 to train on"}
 NETWORKS = {"eql": "EQL", "relu": "ReLU"}
-# How `eliminated_heads` and `simplest_head` choose, as told on the page.
-STRAIGHT, MULTIPLYING, SLACK, EQUAL = "one id", "one id mul", 0.5, 1.01
 
 
 def _share(value: float | None, digits: int = 1) -> str:
@@ -69,8 +67,8 @@ def condition_page(condition: Mapping[str, Any], started: Trials, others: Mappin
         parts.append(generalisation_table(condition, others))
     if condition["network"] == "eql":
         parts.append(_equations(trials, len(started)))
-        if any(trial["heads"] for trial in trials):
-            parts.append(_choice(trials))
+        if any("search" in trial for trial in trials):
+            parts.append(_searches(trials))
         if _is_the_papers(condition):
             parts.append(paper_equations())
     return "\n\n".join(parts)
@@ -122,10 +120,11 @@ def _equations(trials: Trials, started: int) -> str:
     rows = []
     for trial in trials:
         found, awaited = (f"`{_clipped(trial[key])}`" for key in ("equation", "expected"))
-        digits = "not of that form" if trial["in_digits"] is None else f"`{trial['in_digits']}`"
+        digits = "another law" if trial["in_digits"] is None else f"`{trial['in_digits']}`"
         rows.append((trial["seed"], found, awaited, digits, f"{trial['composed_error']:.3f}"))
     parts = [
-        f"Equations of the right form: **{right} of {started}**.",
+        f"Right equations: **{right} of {started}**. One is right if it is the operation, to a hundredth of "
+        "the results' spread, once unit and zero of the latent are changed, the same way for both images.",
         table(("seed", "equation found", line, digit, "error at the median latents"), rows),
         "The expected equation is the operation on the straight line through digit against latent. The last "
         "column composes latent map and equation: the mean error of the equation for the median latent of "
@@ -135,26 +134,25 @@ def _equations(trials: Trials, started: int) -> str:
     return "\n\n".join(parts)
 
 
-def _choice(trials: Trials) -> str:
-    """Where each equation came from."""
+def _searches(trials: Trials) -> str:
+    """What is told of each search beside its law."""
     text = (
-        "How the form was chosen: several equations were trained behind the one encoder, then made sparse on "
-        "its latents. Their errors are compared after a bend of the latent, the same for both images, that "
-        "suits each best, because the encoder can still make it; of all within "
-        f"{1 + SLACK:g} times the smallest error, the shortest is kept. One equation had units "
-        f"`{STRAIGHT}` only from the start, lest all agree on a "
-        "latent folded in two; another was also offered with some kinds of units only: "
-        f"`{STRAIGHT}` and `{MULTIPLYING}`."
+        "How the law was found: by one call of `discover_latent`, which is told nothing of its form. A seed "
+        "has several starts, each an encoder with a smooth network behind it; counted are those that come to "
+        "the same law. The variance left is that part of the results' variance, on pairs of training images "
+        "that were set aside. *Equivalent* are laws that no data could tell from it, since a bend of the "
+        "latent makes one of the other; the one found is the simplest. CPU seconds are those of the search."
     )
     rows = []
     for trial in trials:
-        kept = next(head for head in trial["heads"] if head["kept"])
-        trained = [head for head in trial["heads"] if head["origin"] == "trained"]
-        as_good = [h for h in trained if h["nodes"] <= kept["nodes"] and h["error"] <= EQUAL * kept["error"]]
-        origin = kept["origin"] if kept["origin"] == "trained" else f"units `{kept['origin']}` only"
-        rows.append((trial["seed"], origin, len(as_good), len(trained)))
-    heads = ("seed", "kept", "trained equations as short and good", "trained equations")
-    return f"{text}\n\n{table(heads, rows)}"
+        search = trial["search"]
+        agreed = f"{search['agreed']} of {search['starts']}"
+        left = f"{search['held_error']:.2g} ({search['head_error']:.2g})"
+        others = ", ".join(f"`{_clipped(law)}`" for law in search["equivalent"]) or "none"
+        seconds = f"{search['cpu_seconds']:.0f}"
+        rows.append((trial["seed"], agreed, left, others, seconds, search["threads"]))
+    heads = ("seed", "starts that agree", "variance left (by the network)", "equivalent", "CPU seconds")
+    return f"{text}\n\n{table((*heads, 'threads'), rows)}"
 
 
 def generalisation_table(condition: Mapping[str, Any], trials: Mapping[str, Trials]) -> str:

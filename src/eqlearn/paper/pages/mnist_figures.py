@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eqlearn import Equation
-from eqlearn.paper.mnist.measures import FIVE, LATENTS, Evaluation
+from eqlearn.paper.mnist.measures import FIVE, Evaluation
+from eqlearn.paper.mnist.pairs import LATENTS
 from eqlearn.paper.pages.mnist import NETWORKS
 from eqlearn.paper.style import CHOSEN, DATA, FAINT, GREY, INK
 
