@@ -48,8 +48,9 @@ _HOMES = {
     # Equations behind encoders and in cells
     "eqlearn.latent.motion.cells": "CellShape EQLCell rollout",
     "eqlearn.latent.motion.series": "EncoderShape SeriesEncoder",
-    "eqlearn.latent.motion.system": "DynamicsSystem Pairs PropagationLoss",
-    "eqlearn.latent.motion.find": "DynamicsSettings FoundDynamics encoder_scales train_dynamics",
+    "eqlearn.latent.motion.search": "DynamicsSearch",
+    "eqlearn.latent.motion.system": "DynamicsSystem FoundDynamics Pairs PropagationLoss encoder_scales",
+    "eqlearn.latent.motion.find": "DynamicsSettings train_dynamics",
     "eqlearn.latent.gauge": "Gauge fit_gauge rewritten without_small",
     "eqlearn.latent.images": "ImageEncoder encode take_statistics_",
     "eqlearn.latent.arithmetic": "ImageArithmetic",

@@ -39,7 +39,7 @@ def test_every_file_of_results_is_named_on_the_page():
     ("file", "edit", "row"),
     [
         ("benchmark/modern-half.json", {"tier": "wrong"}, "right equation, ten functions, L0.5"),
-        ("kinematics/modern-half.json", {"right": False}, "kinematics: seeds with the right equations"),
+        ("kinematics/modern.json", {"right": False}, "kinematics: seeds with the right equations"),
         ("mnist/modern.json", {"right_form": False}, "MNIST: seeds whose equation is the sum"),
     ],
 )
@@ -78,18 +78,18 @@ def test_what_was_not_run_is_said(results):
     def missing():
         return next((line for line in paper_page(results).splitlines() if "Not run yet" in line), "")
 
-    assert "`oscillator/modern-half`" not in missing()
+    assert "`oscillator/modern`" not in missing()
 
-    (results / "oscillator/modern-half.json").unlink()
+    (results / "oscillator/modern.json").unlink()
 
-    assert "`oscillator/modern-half`" in missing()
+    assert "`oscillator/modern`" in missing()
 
 
 def test_a_picture_that_is_not_there_is_not_shown(results):
-    (results / "kinematics/modern-half.png").unlink()
+    (results / "kinematics/modern.png").unlink()
 
-    assert "(kinematics/modern-half.png)" not in paper_page(results)
-    assert "(oscillator/modern-half.png)" in paper_page(results)
+    assert "(kinematics/modern.png)" not in paper_page(results)
+    assert "(oscillator/modern.png)" in paper_page(results)
 
 
 def test_a_model_beside_the_results_is_no_ledger(results):
@@ -135,7 +135,7 @@ def test_a_system_whose_seeds_all_failed_has_a_row(results):
         for trial in trials.values():
             trial["failure"] = "diverged"
 
-    change(results / "kinematics/modern-half.json", fail)
+    change(results / "kinematics/modern.json", fail)
 
     assert "kinematics: seeds with the right equations | one shown | **0 of 5**" in re.sub(
         r"equations \| [^|]+ \|", "equations | one shown |", headlines(read_ledgers(results))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from typer.testing import CliRunner
 
+from eqlearn.errors import InvalidArgument
 from eqlearn.paper.commands import app
 from eqlearn.paper.dynamics.presets import find_preset
 from eqlearn.paper.dynamics.trials import equation_trial
@@ -27,40 +28,52 @@ def quick(tmp_path_factory):
     return folder
 
 
-def trials(folder):
-    return json.loads((folder / "modern-half-quick.json").read_text())["trials"]
+def trials(folder, condition="modern"):
+    return json.loads((folder / f"{condition}-quick.json").read_text())["trials"]
 
 
 def test_a_quick_look_leaves_table_picture_and_trials(quick):
-    assert {p.name for p in quick.iterdir()} == {f"modern-half-quick.{e}" for e in ("json", "md", "png")}
+    assert {p.name for p in quick.iterdir()} == {f"modern-quick.{e}" for e in ("json", "md", "png")}
     assert set(trials(quick)) == {"eql 0", "euler 0"}
-    assert "paper: found" in (quick / "modern-half-quick.md").read_text()
+    assert trials(quick)["eql 0"]["right"]
+    assert "paper: found" in (quick / "modern-quick.md").read_text()
+
+
+def test_a_search_has_no_penalty(tmp_path):
+    result = CliRunner().invoke(app, [*QUICK, str(tmp_path), "--penalty", "l0"])
+
+    assert isinstance(result.exception, InvalidArgument)
+    assert "the search has no penalty" in str(result.exception)
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_where_it_was_to_the_same_end(quick, tmp_path):
-    command = [sys.executable, "-c", "from eqlearn.paper.commands import app; app()", *QUICK, str(tmp_path)]
+def test_a_killed_run_goes_on_where_it_was_to_the_same_end(tmp_path):
+    words, whole, part = [*QUICK[:-1], "--preset", "paper", "--out"], tmp_path / "whole", tmp_path / "part"
+    result = CliRunner().invoke(app, [*words, str(whole)])
+    assert result.exit_code == 0, result.output
+    command = [sys.executable, "-c", "from eqlearn.paper.commands import app; app()", *words, str(part)]
     threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    state, began = tmp_path / "modern-half-quick-0-training.safetensors", time.monotonic()
+    state, began = part / "paper-half-quick-0-training.safetensors", time.monotonic()
     with subprocess.Popen(command, env=os.environ | threads, stdout=subprocess.DEVNULL) as run:
         while not state.exists() and run.poll() is None and time.monotonic() - began < PATIENCE:
             time.sleep(0.02)
         run.kill()
     assert state.exists()
-    assert not (tmp_path / "modern-half-quick.json").exists()
+    assert not (part / "paper-half-quick.json").exists()
 
-    again = CliRunner().invoke(app, [*QUICK, str(tmp_path)])
+    again = CliRunner().invoke(app, [*words, str(part)])
 
     assert again.exit_code == 0, again.output
     assert "step 100" not in again.output  # what was trained is not trained again
-    mine, whole = trials(tmp_path)["eql 0"], trials(quick)["eql 0"]
-    assert mine | {"seconds": 0} == whole | {"seconds": 0}
+    mine, other = trials(part, "paper-half")["eql 0"], trials(whole, "paper-half")["eql 0"]
+    clocks = {"seconds": 0, "cpu_seconds": 0}
+    assert mine | clocks == other | clocks
     assert not state.exists()
 
 
 @pytest.mark.slow
 def test_kinematics_reaches_its_table():
-    trial = equation_trial(find_preset("kinematics", "modern", "half"), 0)
+    trial = equation_trial(find_preset("kinematics", "modern"), 0)
 
     assert trial["right"]
     assert abs(trial["correlation"]) > 0.9999
@@ -68,7 +81,7 @@ def test_kinematics_reaches_its_table():
 
 @pytest.mark.slow
 def test_the_oscillator_reaches_its_table():
-    trial = equation_trial(find_preset("oscillator", "modern", "half"), 0)
+    trial = equation_trial(find_preset("oscillator", "modern"), 0)
 
     assert trial["right"]
     assert abs(trial["correlation"]) > 0.999

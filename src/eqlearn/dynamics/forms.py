@@ -20,11 +20,12 @@ Rate: TypeAlias = "Callable[[Any], Any]"
 
 
 def _rk4(f: Rate, y: Any, dt: Any) -> Any:
+    half = dt / 2
     a = f(y)
-    b = f(y + dt / 2 * a)
-    c = f(y + dt / 2 * b)
+    b = f(y + half * a)
+    c = f(y + half * b)
     d = f(y + dt * c)
-    return y + dt / 6 * (a + 2 * b + 2 * c + d)
+    return y + dt / 6 * (a + (b + b) + (c + c) + d)
 
 
 # `step(f, y, dt)` for a rate of change f: on tensors and on SymPy's columns alike.

@@ -54,14 +54,16 @@ class MotionSettings:
 class FinishSettings:
     """How a law behind an encoder is finished.
 
-    Which terms it has is decided on `max_series`; their numbers are then fitted to all. Terms below `faint`
-    times the largest of the same equation are tried without, and runs of terms whose removal is predicted to
-    cost less than `hopeless` times what may be lost: such a prediction is of second order, and latents can
-    move together. A law of a smaller loss than `enough` needs no other member of the population. For each
-    observed series the encoder is distilled from `simulated` ones, a third of them to calibrate it, with
-    latents up to `moved` of the way from one series' to another's.
+    Laws are ranked by a glance at `glanced` series. Which terms one has is decided on `max_series`; their
+    numbers are then fitted to all. Terms below `faint` times the largest of the same equation are tried
+    without, and runs of terms whose removal is predicted to cost less than `hopeless` times what may be lost:
+    such a prediction is of second order, and latents can move together. A law of a smaller loss than `enough`
+    needs no other member of the population. For each observed series the encoder is distilled from
+    `simulated` ones, a third of them to calibrate it, with latents up to `moved` of the way from one series'
+    to another's.
     """
 
+    glanced: int = 60
     max_series: int = 250
     faint: float = 1e-2
     hopeless: float = 1e5

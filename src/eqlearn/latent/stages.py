@@ -23,6 +23,7 @@ from eqlearn.latent.found import FoundLatent, LatentCandidate, LatentModel
 from eqlearn.latent.joint import JointModel, train_law
 from eqlearn.latent.settings import LatentSettings
 from eqlearn.latent.warm_start import FitLoss, Start, Units, warm_start
+from eqlearn.numerics.budget import never
 from eqlearn.validation.latents import LatentData
 
 
@@ -55,18 +56,17 @@ class Run:
         seconds: float | None,
         progress: Callable[[LatentProgress], object] | None,
         journal: Path | None,
+        stop: Callable[[], bool] = never,
     ) -> None:
         self.encoders, self.sizes, self.data, self.primitives = encoders, sizes, data, primitives
         self.latents: int | None = None if latents == "auto" else latents
-        self.seed, self.reset, self.settings = seed, reset, settings
+        self.seed, self.reset, self.settings, self.stopped = seed, reset, settings, stop
         self.began, self.seconds, self.progress, self.journal = began, seconds, progress, journal
         self.units = Units.of(data.sample(settings.measured))
-        self.interrupted = False
-        self.rushed = False
+        self.interrupted, self.rushed, self.failures = False, False, 0
         self.a_step = 0.0 if seconds is None else self._seconds_a_step()
-        self.head_error, self.best, self.stage = math.nan, "", "warm start"
+        self.head_error, self.best, self.stage, self.last = math.nan, "", "warm start", 0.0
         self.history: list[dict[str, Any]] = []
-        self.last = 0.0
 
     # --- the clock ---------------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ class Run:
         def over() -> bool:
             late = time.time() > at
             self.rushed = self.rushed or late
-            return self.interrupted or late
+            return self.interrupted or late or self.stopped()
 
         return over
 
@@ -171,6 +171,7 @@ class Run:
                 self.interrupted = True
                 break
             found += [start] if start is not None and math.isfinite(start.held_error) else []
+            self.failures = number + 1 - len(found)
             found.sort(key=lambda s: s.held_error)
             used = 1 - self.left(limit) / (limit * self.seconds) if self.seconds else 0.0
             if used > (number + 1) / (number + 2):  # no time for one more

@@ -110,7 +110,9 @@ def test_the_next_order_starts_all_but_absent():
 
     wider = law.next_order()
 
-    assert wider.terms == 4
+    # v and z*v, and z*u, the change of v in time; -z*u and z**2*u, and z*v.
+    assert wider.terms == 6
+    assert Law.of([1.0 * v, -z * u], ("u", "v"), ("z",), form="ode").next_order().terms == 4
     torch.testing.assert_close(wider(y, at), law(y, at), atol=1e-7, rtol=1e-7)
 
 

@@ -11,9 +11,11 @@ from eqlearn.latent.gauge import fit_gauge
 from eqlearn.latent.motion.cells import CellShape
 from eqlearn.latent.motion.find import DynamicsSettings, train_dynamics
 from eqlearn.latent.motion.own import OwnEncoder, drawn_anew, fitted_in
+from eqlearn.latent.motion.search import DynamicsSearch
 from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
 from eqlearn.paper.dynamics.data import KINEMATICS
 from eqlearn.training.schedule import Phase
+from moving import QUICK
 
 X = torch.randn(30, 10, 2, generator=torch.Generator().manual_seed(0))
 SCALES = torch.tensor([2.0, 0.5])
@@ -153,15 +155,14 @@ def test_weights_that_can_not_be_drawn_anew_are_explained():
 PAIRS = KINEMATICS.pairs(3, series=60)
 FRESH = KINEMATICS.pairs(77, series=60)
 CELL = CellShape(primitives="id mul", hidden_layers=1, form="residual", skip=True, bias=True)
-SHORT = DynamicsSettings(
-    encoder=EncoderShape(), cell=CELL, optimiser=torch.optim.Adam, scaling="time", finished=True,
-    schedule=(
-        Phase(name="one", steps=80, lr=1e-2, horizon=1, clip=1.0),
-        Phase(name="five", steps=80, lr=1e-2, horizon=5, clip=1.0, decay="cosine"),
-    ),
-    distil=(Phase(name="distil", steps=60, lr=3e-3, decay="cosine"),),
+SHORT = DynamicsSearch(
+    form="residual", primitives="id mul", structures=QUICK,
+    distil=(Phase(name="distil", steps=200, lr=3e-3, decay="cosine"),),
 )  # fmt: skip
-BRIEF = replace(SHORT, schedule=(Phase(name="brief", steps=2, lr=1e-3, horizon=2),), finished=False)
+BRIEF = DynamicsSettings(
+    encoder=EncoderShape(), cell=CELL, optimiser=torch.optim.Adam, scaling="time",
+    schedule=(Phase(name="brief", steps=2, lr=1e-3, horizon=2),),
+)  # fmt: skip
 
 
 def error(found) -> float:

@@ -1,13 +1,11 @@
-"""Systems of encoder and cell: losses, members, and a short run that finds a linear map."""
+"""Systems of encoder and cell: losses, members, and what is found by gradients."""
 
 import math
-from dataclasses import replace
 
 import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.latent.gauge import fit_gauge
 from eqlearn.latent.motion.cells import CellShape, EQLCell
 from eqlearn.latent.motion.find import DynamicsSettings, train_dynamics
 from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
@@ -90,37 +88,6 @@ def test_a_horizon_beyond_the_series_is_explained():
 def test_pairs_must_be_as_many():
     with pytest.raises(InvalidArgument, match="give pairs"):
         Pairs(PAIRS.observed, KINEMATICS.pairs(0, series=5).propagated)
-
-
-SHORT = DynamicsSettings(
-    encoder=EncoderShape(stride=5), cell=CELL, optimiser=torch.optim.Adam, scaling="time", finished=True,
-    schedule=(
-        Phase(name="one", steps=80, lr=1e-2, horizon=1, clip=1.0),
-        Phase(name="five", steps=80, lr=1e-2, horizon=5, clip=1.0, decay="cosine"),
-    ),
-)  # fmt: skip
-
-
-def test_a_short_run_finds_a_linear_map_and_its_hidden_parameter():
-    settings = replace(SHORT, distil=(Phase(name="distil", steps=60, lr=3e-3, decay="cosine"),))
-
-    found = train_dynamics(KINEMATICS.pairs(3, series=60), settings, seed=3)
-
-    fresh = KINEMATICS.pairs(77, series=60)
-    z = found.latent(fresh.observed.states)[0]
-    assert found.canonical[0].matches("u + v + z/2", tolerance=1e-6)
-    assert found.canonical[1].matches("v + z", tolerance=1e-6)
-    assert abs(fit_gauge(z, fresh.observed.parameter).correlation) > 0.99
-
-
-def test_encoder_and_equations_agree_without_distillation_too():
-    pairs = KINEMATICS.pairs(3, series=60)
-
-    found = train_dynamics(pairs, SHORT, seed=3)
-
-    truth = pairs.propagated.states
-    after = found.predict(pairs.observed.states, truth[:, 0], truth.shape[1] - 1)
-    assert float((after - truth).square().mean().sqrt()) < 0.1 * float(truth.std())
 
 
 def test_what_is_found_predicts_from_the_encoders_latent():

@@ -165,11 +165,13 @@ class _Search:
         self.needed: list[list[int]] = []
         latents, trees = list(range(len(data.slots))), list[Tree]()
         for number, columns in enumerate(_nested(start.importance[output], start.held_error, len(latents))):
-            needed = [*latents, *columns]
-            if len(needed) <= settings.needed:
-                most = settings.structures if number == 0 else settings.structures // 4
-                trees += grammar.enumerate(needed, most)
-                self.needed.append(needed)
+            # One of several outputs may do without the latents, as the rate of a position does.
+            alone = [columns] if columns and len(start.importance) > 1 else []
+            for needed in ([*latents, *columns], *alone):
+                if len(needed) <= settings.needed:
+                    most = settings.structures if number == 0 else settings.structures // 4
+                    trees += grammar.enumerate(needed, most)
+                    self.needed.append(needed)
         self._look_at(trees)
 
     @property
@@ -200,6 +202,8 @@ class _Search:
         """What `discover` finds on the latents as they are, and then neighbours of the best and of the
         smallest structures, as long as they gain. Gives the error after each round."""
         settings = self.settings
+        if not settings.growth:
+            return
         yield self._look_at(_from_discover(self.data, self.grammar, self.seed, settings))
         before = math.inf
         for _ in range(settings.growth):
@@ -220,7 +224,7 @@ class _Search:
 
     def fill(self, functions: int) -> None:
         """Looks at structures with that many unknown functions, filled in."""
-        if not self.stop():
+        if self.settings.growth and not self.stop():
             self._look_at(self._filled(functions))
 
     def _filled(self, functions: int) -> Iterator[Tree]:

@@ -1,51 +1,41 @@
-"""Dynamics with a hidden parameter, found whole: encoder and equations by back-propagation, then exactly."""
+"""Dynamics with a hidden parameter, found whole: by the search, or by back-propagation as in the paper."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.dynamics.settings import FINISH
 from eqlearn.errors import Diverged, InvalidArgument, counted
-from eqlearn.latent.gauge import Gauge
-from eqlearn.latent.motion.cells import CellShape, EQLCell, rollout
-from eqlearn.latent.motion.finish import DistilLoss, Follow, distil_, finish
-from eqlearn.latent.motion.law import Law
+from eqlearn.latent.motion.cells import CellShape, EQLCell
+from eqlearn.latent.motion.finish import Follow, plainly
 from eqlearn.latent.motion.own import OwnEncoder, drawn_anew, fitted_in
-from eqlearn.latent.motion.refine import Refined
+from eqlearn.latent.motion.search import SEARCH, DynamicsSearch, search_dynamics
 from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
-from eqlearn.latent.motion.system import DynamicsSystem, Pairs, PropagationLoss
+from eqlearn.latent.motion.system import DynamicsSystem, FoundDynamics, Pairs, PropagationLoss, encoder_scales
+from eqlearn.latent.stages import LatentProgress
 from eqlearn.nn.penalties import Penalty, SmoothHalf
 from eqlearn.nn.sparse import settle_
 from eqlearn.numerics.budget import never
 from eqlearn.symbolic.equation import Equation
-from eqlearn.training.loop import Beginning, Record, Training, train
+from eqlearn.training.loop import Record, Training, train
 from eqlearn.training.optimisers import OptimiserFactory
 from eqlearn.training.schedule import Phase, Schedule
 from eqlearn.training.state import TrainingState
-from eqlearn.validation.trajectories import Trajectories, latent_names
-
-
-def plainly(name: str, start: Beginning) -> Iterator[Record]:
-    """Runs a training of that name from its beginning, without a file to resume from."""
-    return iter(start(None))
+from eqlearn.validation.options import check_settings
+from eqlearn.validation.trajectories import latent_names
 
 
 @dataclass(frozen=True, kw_only=True)
 class DynamicsSettings:
-    """Everything that decides a run but data and seed.
+    """How encoder and equations are trained by gradients, as in the paper: all but data and seed.
 
     `scaling` is what observed and propagated states are divided by: nothing ("raw"), each state's spread
     ("state"), or, for the encoder's series, each state's spread at each time ("time"), for series that grow.
-    `finished` adds what is beyond the paper: refinement of the law by second order, elimination, and the
-    encoder's distillation over the phases of `distil` (its read-out alone, without any).
     """
 
     encoder: EncoderShape
@@ -57,56 +47,6 @@ class DynamicsSettings:
     batch: int | None = None
     windows: bool = False
     scaling: Literal["raw", "state", "time"] = "raw"
-    finished: bool = False
-    orders: int = 1
-    distil: Schedule = ()
-
-
-@dataclass(frozen=True, eq=False)
-class FoundDynamics:
-    """An encoder and a step of time that belong together; `equations` say the step in the encoder's z.
-
-    For an ODE, the equations are rates of change. `canonical` are they in the canonical gauge, and
-    `gauges` lead there from z. `trained` is the system before it was finished, `refined` the law with every
-    training series' own latent.
-    """
-
-    encoder: SeriesEncoder | OwnEncoder | None
-    step: Callable[[Tensor, Tensor], Tensor]
-    equations: tuple[Equation, ...]
-    canonical: tuple[Equation, ...]
-    gauges: tuple[Gauge, ...]
-    trained: DynamicsSystem
-    refined: Refined | None
-    failures: int = 0
-
-    @torch.no_grad()
-    def latent(self, observed: Float[Tensor, "series time states"]) -> Float[Tensor, "latents series"]:
-        """The latents of these series."""
-        if self.encoder is None:
-            return observed.new_zeros(0, len(observed)).double()
-        z: Tensor = self.encoder.eval()(observed.to(self.encoder.scales))
-        return z.mT.double()
-
-    @torch.no_grad()
-    def predict(
-        self,
-        observed: Float[Tensor, "series time states"],
-        initial: Float[Tensor, "series states"],
-        steps: int,
-    ) -> Float[Tensor, "series after states"]:
-        """The states from `initial` on, `steps` of them after it, each in the system that was observed."""
-        first = initial.mT.double()
-        after = rollout(self.step, first, self.latent(observed), steps)
-        return torch.cat([first[None], after]).permute(2, 0, 1)
-
-
-def encoder_scales(observed: Trajectories, scaling: str) -> Tensor:
-    """What an encoder divides its series by."""
-    if scaling == "time":
-        by_time = observed.states.square().mean(dim=0).sqrt()
-        return by_time.clamp(min=1e-6 * observed.scales).float()
-    return (observed.scales if scaling == "state" else torch.ones_like(observed.scales)).float()
 
 
 def build(
@@ -137,7 +77,7 @@ def build(
 
 def train_dynamics(
     pairs: Pairs,
-    settings: DynamicsSettings,
+    settings: DynamicsSearch | DynamicsSettings = SEARCH,
     *,
     encoder: nn.Module | None = None,
     latents: int | None = None,
@@ -145,23 +85,34 @@ def train_dynamics(
     follow: Follow = plainly,
     on_record: Callable[[Record], object] | None = None,
     record_every: int = 100,
+    progress: Callable[[LatentProgress], object] | None = None,
     stop: Callable[[], bool] = never,
 ) -> FoundDynamics:
-    """Trains encoder and equations through the rollout, then (if `finished`) makes the equations exact.
+    """Finds the equations of motion of `propagated` series, and an encoder that reads their hidden parameter
+    off the `observed` ones.
 
-    This is gradient training, as in the paper, for an encoder that reads the hidden parameter off new series;
-    `discover_hidden` searches for the law and fits the parameter of each series without an encoder, and
-    `discover_dynamics` is for series that all obey one law. Only the propagated series are compared with
-    the truth. `follow` runs a training, and may keep its state in a file; see `followed`. Members that
+    With a `DynamicsSearch`, the default, this is the search of `discover_latent` with a step of time in the
+    place of the law: the encoder is trained with a smooth head, every small structure is compared with the
+    latents free to bend, and what comes out is refined through the whole rollout. With `DynamicsSettings`,
+    encoder and equations are trained by gradients, as in the paper. `discover_hidden` fits the parameter of
+    each series without an encoder, and `discover_dynamics` is for series that all obey one law.
+
+    `encoder` is any module from series `(rows, time, states)`, which it sees divided by their size at each
+    time (or as `scaling` says), to `(rows, n)`; a copy of it is trained. By default it is a `SeriesEncoder`
+    with 1 of `latents`. A search may use fewer latents than an encoder gives, if `latents` is not given.
+
+    `follow` runs a training, and may keep its state in a file; see `followed`. `progress` is called as a
+    search goes on, `on_record` every `record_every` steps of a training by gradients. Starts or members that
     diverge are counted in `failures`.
-
-    `encoder` is any module from series `(rows, time, states)`, divided as `scaling` says, to `(rows, n)`; a
-    copy of it is trained. By default it is the `SeriesEncoder` of the settings, with 1 of `latents`.
-    The `members` of settings are starts of an own encoder that are tried one after the other, the first from
-    its weights as they are, the next from weights drawn anew.
 
     **Raises:** `Diverged` when no member is left.
     """
+    if isinstance(settings, DynamicsSearch):
+        return search_dynamics(
+            pairs, settings, encoder=encoder, latents=latents, seed=seed, follow=follow, progress=progress,
+            stop=stop,
+        )  # fmt: skip
+    check_settings(settings, DynamicsSettings)
     tried: list[_Tried] = []
     failures, diverged = 0, None
     for number, system in enumerate(_starts(pairs, settings, encoder, latents, seed)):
@@ -174,37 +125,20 @@ def train_dynamics(
             diverged, failures = error, failures + 1
             continue
         failures += failed
-        tried += _finished(ranked, pairs, settings, stop) if settings.finished else ranked
-        if stop() or (settings.finished and tried[-1].loss < FINISH.enough):
+        tried += ranked
+        if stop():
             break
     if not tried and diverged is not None:
         raise diverged
-    rows = pairs.propagated.states[:, 0].numel()
-    best = min(tried, key=lambda one: one.score(rows))
-    if best.fit is None:
-        return _as_trained(best.system, pairs, failures)
-    if not math.isfinite(best.loss):
-        raise InvalidArgument(
-            "every member's equations came to nothing or diverged; lower the `penalty` of the schedule"
-        )
-    found = _assembled(best.system, best.fit, failures)
-    if found.encoder is None:
-        return found
-    loss = DistilLoss.of(best.fit, found.gauges, pairs.observed, batch=settings.batch, seed=seed)
-    stayed = distil_(found.encoder, loss, settings.distil, follow)
-    return found if stayed else replace(found, failures=failures + 1)
+    return _as_trained(min(tried, key=lambda one: one.loss).system, pairs, failures)
 
 
 @dataclass(frozen=True, eq=False)
 class _Tried:
-    """A member after its training, by the loss of the last phase; or after its finish, by that of its fit."""
+    """A member after its training, by the loss of the last phase."""
 
     system: DynamicsSystem
     loss: float
-    fit: Refined | None = None
-
-    def score(self, rows: int) -> float:
-        return self.loss if self.fit is None else self.fit.score(rows)
 
 
 def _starts(
@@ -281,7 +215,7 @@ def _ranked(
 
 
 def _as_trained(system: DynamicsSystem, pairs: Pairs, failures: int) -> FoundDynamics:
-    """What a preset without finish ends with: the network is the equation, however long."""
+    """What training ends with: the network is the equation, however long."""
     # An encoder of one's own may compute in float32 whatever its weights are.
     cell = system.cell.double() if isinstance(system.encoder, OwnEncoder) else system.double().cell
     latents = cell.latents if isinstance(cell, EQLCell) else 0
@@ -289,37 +223,3 @@ def _as_trained(system: DynamicsSystem, pairs: Pairs, failures: int) -> FoundDyn
     read = cell.right_hand_side if isinstance(cell, EQLCell) and cell.shape.form == "ode" else cell
     equations = Equation.read_all(read, variables)
     return FoundDynamics(_reader(system), cell, equations, equations, (), system, None, failures)
-
-
-def _finished(
-    ranked: Sequence[_Tried], pairs: Pairs, settings: DynamicsSettings, stop: Callable[[], bool]
-) -> list[_Tried]:
-    """Each member's law made exact, the best first, until one leaves no more than a thousandth."""
-    done: list[_Tried] = []
-    for system in (one.system for one in ranked):
-        cell = system.cell
-        if not isinstance(cell, EQLCell):
-            raise InvalidArgument("only a system with an `EQLCell` can be finished; it has the equations")
-        with torch.no_grad():
-            z = system.latent(pairs.observed.states.float()).double()
-        law = Law.of_cell(cell, pairs.observed.names, latent_names(cell.latents))
-        fit = Refined(law, z, math.inf)
-        if law.terms:
-            fit = finish(law, z, pairs.propagated, orders=settings.orders, stop=stop)
-        done.append(_Tried(system, fit.loss, fit))
-        if fit.loss < FINISH.enough:
-            break
-    return done
-
-
-def _assembled(system: DynamicsSystem, fit: Refined, failures: int) -> FoundDynamics:
-    """Encoder and law with one z, the encoder's: standard deviation ½ over the training set, or what a given
-    law says."""
-    named = zip(fit.law.latents, fit.latent, strict=True)
-    known = fit.law.known
-    gauges = tuple(
-        Gauge(1.0, 0.0) if name in known else Gauge(2 * float(p.std(correction=0)) or 1.0, float(p.mean()))
-        for name, p in named
-    )
-    law, encoder = fit.law.regauged([gauge.inverse for gauge in gauges]), _reader(system)
-    return FoundDynamics(encoder, law, law.equations(), fit.law.equations(), gauges, system, fit, failures)

@@ -1,7 +1,8 @@
-"""From a trained cell to a short law, and an encoder that gives the latents the law needs."""
+"""From a law that was found to a short and exact one, and an encoder that gives the latents the law needs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -30,6 +31,11 @@ from eqlearn.validation.trajectories import Trajectories
 Follow = Callable[[str, Beginning], Iterator[Record]]
 
 
+def plainly(name: str, start: Beginning) -> Iterator[Record]:
+    """Runs a training of that name from its beginning, without a file to resume from."""
+    return iter(start(None))
+
+
 def finish(
     law: Law,
     z: Float[Tensor, "latents series"],
@@ -46,9 +52,11 @@ def finish(
     """
     some = torch.as_tensor(some_rows(z.shape[1], FINISH.max_series))
     problem = Propagation.of(propagated, some)
-    fit = eliminate_terms(refine(law, z[:, some], problem, stop=stop), problem, stop=stop)
+    fit = eliminate_terms(started(law, z[:, some], problem, stop=stop), problem, stop=stop)
     fit = _tidied(fit, problem, stop)
     for _ in range(orders if law.latents else 0):
+        if law.form == "ode" and fit.loss < FINISH.enough:
+            break  # only the integrator's own error is left, which no term should follow
         wider = refine(fit.law.next_order(), fit.latent, problem, steps=30, stop=stop)
         wider = _tidied(eliminate_terms(wider, problem, stop=stop), problem, stop)
         if stop() or wider.score(problem.rows) >= fit.score(problem.rows):
@@ -57,6 +65,33 @@ def finish(
     if z.shape[1] <= FINISH.max_series:
         return fit
     return _canonical(refine(fit.law, _carried(z, fit.latent, some), Propagation.of(propagated), stop=stop))
+
+
+def glanced(
+    law: Law,
+    z: Float[Tensor, "latents series"],
+    propagated: Trajectories,
+    *,
+    stop: Callable[[], bool] = never,
+) -> Refined:
+    """A first look at how well a law follows some of the series: enough to rank it among others."""
+    some = torch.as_tensor(some_rows(z.shape[1], FINISH.glanced))
+    return started(law, z[:, some], Propagation.of(propagated, some), steps=12, stop=stop)
+
+
+def started(
+    law: Law,
+    z: Float[Tensor, "latents series"],
+    problem: Propagation,
+    *,
+    steps: int = 40,
+    stop: Callable[[], bool] = never,
+) -> Refined:
+    """The law refined step by step first, then through the whole rollout; through that alone if the steps
+    lead to a law that diverges."""
+    single = refine(law, z, replace(problem, forced=True), steps=steps, stop=stop)
+    fit = refine(single.law, single.latent, problem, steps=steps, stop=stop)
+    return fit if math.isfinite(fit.loss) else refine(law, z, problem, steps=steps, stop=stop)
 
 
 def _carried(z: Tensor, known: Tensor, some: Tensor) -> Tensor:

@@ -1,9 +1,8 @@
-"""A law of motion read out of a cell: for each state, a sum of terms with coefficients to be refined."""
+"""A law of motion: for each state, a sum of terms with coefficients to be refined."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +16,7 @@ from eqlearn.dynamics.forms import CellForm, step_once
 from eqlearn.errors import InvalidArgument
 from eqlearn.functions import TORCH
 from eqlearn.latent.gauge import Gauge
-from eqlearn.latent.motion.cells import EQLCell
+from eqlearn.numerics.least_squares import linear_fit
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, real_symbol
 from eqlearn.symbolic.tape import Tape, lower
@@ -89,16 +88,22 @@ class Law:
             {place: laws[place] for place in held}, frozenset(tied),
         )  # fmt: skip
 
-    @classmethod
-    def of_cell(cls, cell: EQLCell, states: Sequence[str], latents: Sequence[str]) -> Law:
-        """The law that a trained cell has come to, in the user's units."""
-        symbols = [real_symbol(name) for name in (*states, *latents)]
-        laws = list(deepcopy(cell).double().eval().law_symbolic(symbols))
-        shape, given = cell.shape, cell.given
-        tied = [place for place, law in given.items() if law.trained]
-        held = [place for place in given if place not in tied]
-        form, stepper = shape.form, shape.stepper
-        return cls.of(laws, states, latents, form=form, stepper=stepper, dt=cell.dt, held=held, tied=tied)
+    @staticmethod
+    def products(
+        states: Sequence[str],
+        y: Float[Tensor, "rows states"],
+        latents: Sequence[str],
+        z: Float[Tensor, "latents rows"],
+        targets: Float[Tensor, "rows outputs"],
+    ) -> list[Any]:
+        """For each target the sum of all products of two states, also times a latent, that is nearest."""
+        symbols, hidden = ([sp.S.One, *map(real_symbol, names)] for names in (states, latents))
+        seen, given = (torch.cat([torch.ones_like(x[:1]), x]) for x in (y.mT, z))
+        places = [(i, j, k) for i in range(len(seen)) for j in range(i, len(seen)) for k in range(len(given))]
+        columns = torch.stack([seen[i] * seen[j] * given[k] for i, j, k in places])
+        terms = [symbols[i] * symbols[j] * hidden[k] for i, j, k in places]
+        numbers = [linear_fit(columns, target).tolist() for target in targets.mT]
+        return [sp.Add(*(fitted(c) * m for c, m in zip(row, terms, strict=True))) for row in numbers]
 
     @cached_property
     def exponents(self) -> Tensor | None:
@@ -150,12 +155,21 @@ class Law:
         return tuple(inner.split([len(tape.constants) for tape in self.tapes]))
 
     def step(
-        self, y: Tensor, z: Tensor, coefficients: Tensor | None = None, inner: Tensor | None = None
+        self,
+        y: Tensor,
+        z: Tensor,
+        coefficients: Tensor | None = None,
+        inner: Tensor | None = None,
+        dt: Tensor | float | None = None,
     ) -> Any:
-        """The states one `dt` later."""
+        """The states one `dt` later, the law's own unless given."""
         form, stepper = self.form, self.stepper
         return step_once(
-            lambda at: self.rate(at, z, coefficients, inner), y, form=form, stepper=stepper, dt=self.dt
+            lambda at: self.rate(at, z, coefficients, inner),
+            y,
+            form=form,
+            stepper=stepper,
+            dt=self.dt if dt is None else dt,
         )
 
     def __call__(
@@ -180,20 +194,26 @@ class Law:
         back = {real_symbol(z): gauge.latent(real_symbol(z)) for z, gauge in names if z not in known}
         return self._with([law.subs(back, simultaneous=True) for law in self._laws()])
 
-    def next_order(self, start: float = 1e-9) -> Law:
-        """The law with its terms also multiplied by each latent: the next order of an expansion in them.
+    def next_order(self, start: float = 1e-9, most: int = 12) -> Law:
+        """The law with its terms also multiplied by each latent: the next order of an expansion in them. A
+        residual, which is the change in a step of time, also gets the next order of its expansion in time:
+        the terms of the law's change along itself, if there are at most so many.
 
         New terms start all but absent, for a fit to raise or leave.
         """
-        laws = []
-        for place, (row, kept) in enumerate(
-            zip(self.coefficients.tolist(), self.active.tolist(), strict=True)
-        ):
+        laws, before = [], self._laws()
+        for place, law in enumerate(before):
             if place in self.held or place in self.tied:
-                laws.append(self._laws()[place])
+                laws.append(law)
                 continue
+            row, kept = self.coefficients[place].tolist(), self.active[place].tolist()
             mine = {m: c for c, m, on in zip(row, self.basis, kept, strict=True) if on}
             wider = [m * real_symbol(z) for m in mine for z in self.latents]
+            if self.form == "residual":
+                slopes = (sp.diff(law, real_symbol(name)) for name in self.states)
+                along = sp.expand(sp.Add(*(s * f for s, f in zip(slopes, before, strict=True))))
+                later = [term.as_coeff_Mul()[1] for term in sp.Add.make_args(along) if along != 0]
+                wider += later if len(later) <= most else []
             new = {m: start for m in wider if m not in mine}
             laws.append(sp.Add(*(fitted(c) * m for m, c in (mine | new).items())))
         return self._with(laws)
@@ -235,8 +255,8 @@ def _exactly(law: Any) -> Any:
 
 def _monomials(x: Tensor, exponents: Tensor) -> Tensor:
     """`(terms, rows)`: products of powers of the variables `(variables, rows)`."""
-    powers = [torch.ones_like(x)]
-    for _ in range(int(exponents.max())):
+    powers = [torch.ones_like(x), x]
+    for _ in range(1, int(exponents.max())):
         powers.append(powers[-1] * x)
     table = torch.stack(powers, dim=1)
     value = table[0].index_select(0, exponents[:, 0])

@@ -138,3 +138,19 @@ def drawn_anew(encoder: SeriesEncoder | OwnEncoder, seed: int) -> SeriesEncoder 
                     "anew for each of the `members`; give it one, or set `members=1`"
                 )
     return again
+
+
+def with_latents(encoder: SeriesEncoder | OwnEncoder, count: int) -> SeriesEncoder | OwnEncoder:
+    """A copy of an encoder whose read-out gives so many latents; which, `solve_readout_` decides."""
+    again = deepcopy(encoder)
+    if count == again.latents:
+        return again
+    if isinstance(again, OwnEncoder):
+        again.slope = nn.Parameter(again.slope[..., :count].detach(), requires_grad=False)
+        again.offset = nn.Parameter(again.offset[..., :count].detach(), requires_grad=False)
+    else:
+        again.weights[-1] = nn.Parameter(again.weights[-1][:, :count].detach())
+        again.biases[-1] = nn.Parameter(again.biases[-1][:, :count].detach())
+        again.norm = Standardised(count, members=None, affine=False).to(again.weights[-1])
+    again.latents = count
+    return again

@@ -41,11 +41,13 @@ class Refined:
 @dataclass(frozen=True, eq=False)
 class Propagation:
     """The least-squares problem: states to be reached from `initial`, in units of `scales`; trajectories as a
-    rollout gives them, feature-major."""
+    rollout gives them, feature-major. If `forced`, each step begins at the state that was observed there: no
+    error grows, so that a law may start far off."""
 
     initial: Float[Tensor, "states series"]
     target: Float[Tensor, "steps states series"]
     scales: Float[Tensor, " states"]
+    forced: bool = False
 
     @classmethod
     def of(cls, trajectories: Trajectories, series: Tensor | None = None) -> Propagation:
@@ -60,24 +62,43 @@ class Propagation:
         """How many independent observations there are: a number for each series and state."""
         return self.initial.numel()
 
-    def residual(self, law: Law, theta: Tensor, z: Tensor) -> Tensor:
+    def residual(
+        self, law: Law, theta: Tensor, z: Tensor, initial: Tensor | None = None, dt: Tensor | None = None
+    ) -> Tensor:
         """`(steps, states, series)`, with `theta` the free coefficients and then the inner constants."""
-        numbers = _table(law, theta), theta[int(law.free.sum()) :]
-        reached = rollout(lambda y, at: law.step(y, at, *numbers), self.initial, z, len(self.target))
+        numbers = _table(law, theta), theta[int(law.free.sum()) :], dt
+        if self.forced:
+            before = torch.cat([self.initial[None], self.target[:-1]]).transpose(0, 1)
+            after: Tensor = law.step(before.flatten(1), z.repeat(1, len(self.target)), *numbers)
+            reached = after.view(before.shape).transpose(0, 1)
+        else:
+            first = self.initial if initial is None else initial
+            reached = rollout(lambda y, at: law.step(y, at, *numbers), first, z, len(self.target))
         return (reached - self.target) / self.scales[:, None]
 
     def slopes(self, law: Law, theta: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
         """`(theta, ...)` and `(latents, ...)`: a series' residual moves with no latent but its own, so that
         all of them together are one direction."""
-        along_theta = vmap(lambda d: jvp(lambda t: self.residual(law, t, z), (theta,), (d,))[1])
-        along_z = vmap(lambda d: jvp(lambda at: self.residual(law, theta, at), (z,), (d,))[1])
-        each = torch.eye(len(z), dtype=z.dtype)[:, :, None].expand(-1, -1, z.shape[1]).contiguous()
-        none = theta.new_zeros(0, *self.target.shape)
+        count = len(theta) + len(z)
+        if not count:
+            return (self.target.new_zeros(0, *self.target.shape),) * 2
+        # Forward differentiation is slow where what moves meets what does not: so start and step of time
+        # are among what may move, and stay.
+        still = self.initial, theta.new_tensor(law.dt)
+        along = vmap(
+            lambda by, at: jvp(
+                lambda *point: self.residual(law, *point),
+                (theta, z, *still),
+                (by, at, *(torch.zeros_like(one) for one in still)),
+            )[1]
+        )
+        unit = torch.eye(count, dtype=z.dtype)
+        by, at = unit.split([len(theta), len(z)], dim=1)
         with warnings.catch_warnings():
             # On its first use, forward differentiation scripts some of torch's own functions, deprecated.
             warnings.simplefilter("ignore", DeprecationWarning)
-            by_theta = along_theta(torch.eye(len(theta), dtype=theta.dtype)) if len(theta) else none
-            return by_theta, along_z(each) if len(z) else none
+            both = along(by, at[:, :, None].expand(-1, -1, z.shape[1]).contiguous())
+        return both[: len(theta)], both[len(theta) :]
 
 
 def _table(law: Law, theta: Tensor) -> Tensor:
@@ -112,7 +133,7 @@ def refine(
     z: Float[Tensor, "latents series"],
     problem: Propagation,
     *,
-    steps: int = 60,
+    steps: int = 40,
     enough: float = EXACT_LOSS * 1e-4,
     stop: Callable[[], bool] = never,
 ) -> Refined:
@@ -133,7 +154,7 @@ def refine(
 
 
 def eliminate_terms(
-    start: Refined, problem: Propagation, *, steps: int = 40, stop: Callable[[], bool] = never
+    start: Refined, problem: Propagation, *, steps: int = 20, stop: Callable[[], bool] = never
 ) -> Refined:
     """Takes terms out by saliency while the information criterion improves, refitting all else each time.
 

@@ -43,6 +43,12 @@ class EncoderShape:
         if min(sizes) < 1:
             raise InvalidArgument(f"every size of an encoder must be at least 1, got {self}")
 
+    @classmethod
+    def suited(cls, times: int) -> EncoderShape:
+        """A shape for series of so many times, of any size."""
+        stride, width = max(1, min(5, times // 20)), max(1, min(5, (times + 1) // 2))
+        return cls(stride=stride, width=width, own_scale=True, activation="silu")
+
     def times(self, times: int) -> int:
         """How many places in time the last convolution gives."""
         for layer in range(self.convolutions):
@@ -136,6 +142,16 @@ class SeriesEncoder(nn.Module):
         for held in (self.kernels, self.weights, self.biases):
             held.members = members  # type: ignore[assignment]
         self.norm = Standardised(latents, members=members, affine=shape.affine)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Draws all weights anew, by torch's own generator."""
+        for weight in (*self.kernels, *self.weights):
+            seeds = torch.randint(2**31, (len(weight),)).tolist()
+            weight.copy_(_drawn(tuple(weight.shape[1:]), [torch.Generator().manual_seed(s) for s in seeds]))
+        for bias in self.biases:
+            bias.zero_()
+        self.norm.rest_()
 
     def forward(self, x: Float[Tensor, "batch time states"]) -> Float[Tensor, "*members batch latents"]:
         z: Tensor = self.norm(self.raw(x))

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from eqlearn.dynamics.derivatives import smooth
+from eqlearn.dynamics.forms import FORMS, CellForm
 from eqlearn.errors import InvalidArgument
 from eqlearn.latent.encoder import member_of, read_latents
+from eqlearn.latent.gauge import Gauge
 from eqlearn.latent.motion.cells import rollout
+from eqlearn.latent.motion.own import OwnEncoder
+from eqlearn.latent.motion.refine import Refined
+from eqlearn.latent.motion.series import SeriesEncoder
+from eqlearn.symbolic.equation import Equation
 from eqlearn.training.members import count_members
 from eqlearn.training.schedule import Phase
 from eqlearn.training.state import step_generator
+from eqlearn.validation.latents import Batch, LatentData
 from eqlearn.validation.options import check_place
 from eqlearn.validation.trajectories import Trajectories
 
@@ -132,3 +142,91 @@ class PropagationLoss(nn.Module):
             times = (starts + torch.arange(horizon + 1)).to(target.device)
             return observed, target.gather(1, times[..., None].expand(-1, -1, target.shape[2]))
         return observed, target[:, : horizon + 1]
+
+
+@dataclass(frozen=True, eq=False)
+class FoundDynamics:
+    """An encoder and a step of time that belong together; `equations` say the step in the encoder's z.
+
+    For an ODE, the equations are rates of change. `canonical` are they in the canonical gauge, and `gauges`
+    lead there from z. After a search, `refined` is the law with every training series' own latent, and
+    `agreement` how many of the independent starts came to this law, and of how many (none for a sum of
+    products); after training by gradients, `trained` is the system as it was trained.
+    """
+
+    encoder: SeriesEncoder | OwnEncoder | None
+    step: Callable[[Tensor, Tensor], Tensor]
+    equations: tuple[Equation, ...]
+    canonical: tuple[Equation, ...]
+    gauges: tuple[Gauge, ...] = ()
+    trained: DynamicsSystem | None = None
+    refined: Refined | None = None
+    failures: int = 0
+    agreement: tuple[int, int] | None = None
+
+    @torch.no_grad()
+    def latent(self, observed: Float[Tensor, "series time states"]) -> Float[Tensor, "latents series"]:
+        """The latents of these series."""
+        if self.encoder is None:
+            return observed.new_zeros(0, len(observed)).double()
+        z: Tensor = self.encoder.eval()(observed.to(self.encoder.scales))
+        return z.mT.double()
+
+    @torch.no_grad()
+    def predict(
+        self,
+        observed: Float[Tensor, "series time states"],
+        initial: Float[Tensor, "series states"],
+        steps: int,
+    ) -> Float[Tensor, "series after states"]:
+        """The states from `initial` on, `steps` of them after it, each in the system that was observed."""
+        first = initial.mT.double()
+        after = rollout(self.step, first, self.latent(observed), steps)
+        return torch.cat([first[None], after]).permute(2, 0, 1)
+
+
+def encoder_scales(observed: Trajectories, scaling: str) -> Tensor:
+    """What an encoder divides its series by."""
+    if scaling == "time":
+        by_time = observed.states.square().mean(dim=0).sqrt()
+        return by_time.clamp(min=1e-6 * observed.scales).float()
+    return (observed.scales if scaling == "state" else torch.ones_like(observed.scales)).float()
+
+
+def single_steps(series: Trajectories, form: CellForm) -> tuple[Tensor, Tensor, Tensor]:
+    """States `(rows, states)`, what the equations should give there, and the number of each row's series.
+
+    Rates of change are smoothed as `discover_dynamics` does; of series too short for it, they are differences
+    and stand for the middle of a step.
+    """
+    before, after = [one[:-1] for one in series.series], [one[1:] for one in series.series]
+    changes = [(b - a) / series.dt for a, b in zip(before, after, strict=True)]
+    if form == "map":
+        states, targets = before, after
+    elif form == "residual":
+        states, targets = before, changes
+    elif series.steps + 1 < FORMS["ode"].min_times:
+        states, targets = [(a + b) / 2 for a, b in zip(before, after, strict=True)], changes
+    else:
+        states, targets = smooth(series.series, series.dt)
+    index = torch.arange(len(states)).repeat_interleave(len(states[0]))
+    return torch.from_numpy(np.concatenate(states)), torch.from_numpy(np.concatenate(targets)), index
+
+
+class SeriesRows(LatentData):
+    """Rows that are times of series; a batch has many times of few series, since series are what costs."""
+
+    series, times = 64, 16
+
+    def __init__(self, training: Batch, held: Batch, columns: tuple[str, ...], index: Tensor) -> None:
+        super().__init__(training, held, columns)
+        self.order = index.argsort(stable=True)
+        self.counts = torch.bincount(index)
+        self.first = self.counts.cumsum(0) - self.counts
+
+    def draw(self, size: int, generator: torch.Generator) -> Batch:
+        present = self.counts.nonzero()[:, 0]
+        series = present[torch.randperm(len(present), generator=generator)[: self.series]]
+        within = torch.rand(len(series), self.times, generator=generator) * self.counts[series, None]
+        rows = self.order[(self.first[series, None] + within.long()).flatten()]
+        return self.training[rows]

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqlearn.paper.commands.options import (
-    PenaltyName,
-    PenaltyOption,
+    FirstSeedOption,
+    GradientPenaltyOption,
     PresetName,
     PresetOption,
     ResultsOption,
     SeedsOption,
     leave_picture,
     leave_table,
+    recipe_of,
 )
 
 if TYPE_CHECKING:
-    from eqlearn import Record
+    from eqlearn import LatentProgress, Record
 
 
 QuickOption = Annotated[bool, typer.Option("--quick", help="One seed, a tenth of the steps: a look.")]
@@ -30,43 +31,51 @@ TwinsOption = Annotated[bool, typer.Option(help="Train the ReLU networks for com
 
 def kinematics(
     preset: PresetOption = PresetName.modern,
-    penalty: PenaltyOption = PenaltyName.half,
+    penalty: GradientPenaltyOption = None,
     seeds: SeedsOption = 5,
+    first_seed: FirstSeedOption = 0,
     twins: TwinsOption = True,
     quick: QuickOption = False,
     out: ResultsOption = Path("runs/kinematics"),
 ) -> None:
     """Uniform acceleration, hidden: u' = u + v + a/2, v' = v + a."""
-    _reproduce("kinematics", preset.value, penalty.value, seeds, twins, quick, out)
+    _reproduce(
+        "kinematics", recipe_of(preset, penalty), range(first_seed, first_seed + seeds), twins, quick, out
+    )
 
 
 def oscillator(
     preset: PresetOption = PresetName.modern,
-    penalty: PenaltyOption = PenaltyName.half,
+    penalty: GradientPenaltyOption = None,
     seeds: SeedsOption = 5,
+    first_seed: FirstSeedOption = 0,
     twins: TwinsOption = True,
     quick: QuickOption = False,
     out: ResultsOption = Path("runs/oscillator"),
 ) -> None:
     """An oscillator with a hidden frequency. To second order in the step of time, and beyond."""
-    _reproduce("oscillator", preset.value, penalty.value, seeds, twins, quick, out)
+    _reproduce(
+        "oscillator", recipe_of(preset, penalty), range(first_seed, first_seed + seeds), twins, quick, out
+    )
 
 
-def _reproduce(name: str, preset: str, penalty: str, seeds: int, twins: bool, short: bool, out: Path) -> None:
+def _reproduce(name: str, recipe: str, seeds: Sequence[int], twins: bool, short: bool, out: Path) -> None:
     from eqlearn.paper.dynamics.presets import find_preset, quick
     from eqlearn.paper.dynamics.trials import equation_trial, euler, exact_series, twin_trial
     from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.pages.dynamics import draw_dynamics, dynamics_table
 
-    chosen = find_preset(name, preset, penalty)
+    chosen = find_preset(name, recipe)
     chosen = quick(chosen) if short else chosen
-    condition = f"{preset}-{penalty}" + ("-quick" if short else "")
+    condition = recipe + ("-quick" if short else "")
     ledger = Ledger(out / f"{condition}.json", {"system": name, "condition": condition})
-    for seed in range(1 if short else seeds):
+    for seed in seeds[:1] if short else seeds:
         if f"eql {seed}" not in ledger.trials:
             keep = _Kept(out, f"{condition}-{seed}")
             say = partial(_say_record, chosen.system.states)
-            ledger.add(f"eql {seed}", equation_trial(chosen, seed, follow=keep, on_record=say))
+            ledger.add(
+                f"eql {seed}", equation_trial(chosen, seed, follow=keep, on_record=say, progress=_Stages())
+            )
             keep.clear()
             _say_trial(ledger.trials[f"eql {seed}"])
         if twins and f"relu {seed}" not in ledger.trials:
@@ -79,6 +88,18 @@ def _reproduce(name: str, preset: str, penalty: str, seeds: int, twins: bool, sh
     shown = exact_series(chosen.system, min(worked, default=0))
     leave_picture(ledger.path.with_suffix(".png"), draw_dynamics(ledger.plain, chosen.system, shown))
     leave_table(ledger, dynamics_table(ledger.plain, chosen.system))
+
+
+class _Stages:
+    """Says a line for each stage of a search, and for each law that was followed through the rollout."""
+
+    def __init__(self) -> None:
+        self.stage = ""
+
+    def __call__(self, now: LatentProgress) -> None:
+        if now.stage != self.stage or now.stage == "rollout":
+            typer.echo(f"{now.seconds:7.1f} s  {now.stage}: left {now.error:.2g}  {now.best[:100]}")
+        self.stage = now.stage
 
 
 class _Kept:

@@ -55,9 +55,8 @@ def _whole(out: Path, data_dir: Path | None) -> None:
     benchmark(sine=Sine.one, out=out / "benchmark")
     benchmark(noise=0.1, out=out / "benchmark")
     timing(out=out / "timing")
-    for penalty in PenaltyName:
-        kinematics(penalty=penalty, out=out / "kinematics")
-        oscillator(penalty=penalty, out=out / "oscillator")
+    kinematics(out=out / "kinematics")
+    oscillator(out=out / "oscillator")
     mnist(seeds=5, data_dir=data_dir, out=out / "mnist")
     for operation in ("a*b", "a-b"):
         mnist(operation=operation, seeds=5, data_dir=data_dir, out=out / "mnist")

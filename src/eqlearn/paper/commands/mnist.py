@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqlearn.paper.commands.options import (
-    PenaltyName,
+    FirstSeedOption,
+    GradientPenaltyOption,
     PresetName,
     PresetOption,
     ResultsOption,
     SeedsOption,
     leave_picture,
     leave_table,
+    recipe_of,
 )
 
 if TYPE_CHECKING:
@@ -43,11 +45,9 @@ class Network(StrEnum):
 
 def mnist(
     preset: PresetOption = PresetName.modern,
-    penalty: Annotated[
-        PenaltyName | None, typer.Option(help="L0.5 or L0, for `paper` and `released`.", show_default="half")
-    ] = None,
+    penalty: GradientPenaltyOption = None,
     seeds: SeedsOption = 1,
-    first_seed: Annotated[int, typer.Option(help="The seed to count from.", min=0)] = 0,
+    first_seed: FirstSeedOption = 0,
     operation: Annotated[
         str, typer.Option(help="What is done with the labels: a+b, a-b, a*b, (a+b)^2, ...")
     ] = "a+b",
@@ -68,16 +68,11 @@ def mnist(
     out: ResultsOption = Path("runs/mnist"),
 ) -> None:
     """Arithmetic with images of digits. One encoder, one equation; the only label is the result."""
-    from eqlearn import InvalidArgument
     from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.mnist.digits import load_digits
     from eqlearn.paper.mnist.recipes import Condition
 
-    recipe, images = preset.value, "digits" if quick else dataset.value
-    if preset is not PresetName.modern:
-        recipe += f"-{(penalty or PenaltyName.half).value}"
-    elif penalty is not None:
-        raise InvalidArgument("`--penalty` is for `--preset paper` and `released`; the search has no penalty")
+    recipe, images = recipe_of(preset, penalty), "digits" if quick else dataset.value
     condition = Condition(
         recipe=recipe, dataset=images, formula=operation, below=below, network=network.value
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eqlearn import UnknownName
+from eqlearn import InvalidArgument, UnknownName
 from eqlearn.paper.style import counted
 
 if TYPE_CHECKING:
@@ -31,9 +31,23 @@ class PenaltyName(StrEnum):
 
 PresetOption = Annotated[PresetName, typer.Option(help="How equations are looked for.")]
 PenaltyOption = Annotated[PenaltyName, typer.Option(help="L0.5 or L0.")]
-SeedsOption = Annotated[int, typer.Option(help="How many seeds, counted from 0.", min=1)]
+# A search has no penalty, so that there is a default for the others only.
+GradientPenaltyOption = Annotated[
+    PenaltyName | None, typer.Option(help="L0.5 or L0, for `paper` and `released`.", show_default="half")
+]
+SeedsOption = Annotated[int, typer.Option(help="How many seeds, counted from the first.", min=1)]
+FirstSeedOption = Annotated[int, typer.Option(help="The seed to count from.", min=0)]
 OnlyOption = Annotated[str | None, typer.Option(help="Names, separated by ';': only these.")]
 ResultsOption = Annotated[Path, typer.Option(help="The folder for the results.")]
+
+
+def recipe_of(preset: PresetName, penalty: PenaltyName | None) -> str:
+    """The name of a preset with its penalty, if it has one: `modern`, `paper-half`."""
+    if preset is not PresetName.modern:
+        return f"{preset.value}-{(penalty or PenaltyName.half).value}"
+    if penalty is not None:
+        raise InvalidArgument("`--penalty` is for `--preset paper` and `released`; the search has no penalty")
+    return preset.value
 
 
 def wanted(only: str | None, names: list[str]) -> list[str]:

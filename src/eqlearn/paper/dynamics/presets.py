@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-import torch
-
 from eqlearn import (
     L0,
     CellShape,
+    DynamicsSearch,
     DynamicsSettings,
     EncoderShape,
     GatedL0,
@@ -37,7 +36,7 @@ class DynamicsPreset:
     """A system and how its equations are looked for."""
 
     system: System
-    settings: DynamicsSettings
+    settings: DynamicsSettings | DynamicsSearch
 
 
 def _kinematics(one: int, five: int, fine: int) -> Schedule:
@@ -114,48 +113,14 @@ def _gated(settings: DynamicsSettings, schedule: Schedule, *, released: bool) ->
     return replace(settings, cell=cell, schedule=schedule, penalty=GatedL0() if released else L0())
 
 
-# Ours. The step is written as a change, `y' = y + dt f(y, z)`, so that a small dt is no obstacle. Products of
-# all variables are on offer beside the variables themselves. Few steps of Adam are enough, since what the
-# gradient has to bring is the encoder's z: the law is then made exact by second order.
-_MODERN_CELL = CellShape(primitives="id mul*3", hidden_layers=1, form="residual", skip=True, bias=True)
-_MODERN_KINEMATICS = DynamicsSettings(
-    encoder=EncoderShape(stride=5),
-    cell=_MODERN_CELL,
-    schedule=(
-        Phase(name="one step", steps=200, lr=1e-2, penalty=1e-4, horizon=1, clip=1.0),
-        Phase(name="five steps", steps=300, lr=1e-2, penalty=1e-3, horizon=5, clip=1.0, decay="cosine"),
-    ),
-    optimiser=torch.optim.Adam,
-    members=2,
-    scaling="time",
-    finished=True,
-    distil=(Phase(name="distillation", steps=1_000, lr=3e-3, decay="cosine"),),
-)
-_MODERN_OSCILLATOR = replace(
-    _MODERN_KINEMATICS,
-    encoder=EncoderShape(stride=5, own_scale=True, activation="silu"),
-    schedule=(
-        *(
-            Phase(name=f"{h} steps", steps=150, lr=5e-3, penalty=1e-6, horizon=h, clip=1.0)
-            for h in (1, 3, 5, 7)
-        ),
-        Phase(name="25 steps", steps=150, lr=5e-3, penalty=1e-5, horizon=25, clip=1.0, decay="cosine"),
-    ),
-    members=1,
-    batch=128,
-    scaling="state",
-    distil=(Phase(name="distillation", steps=6_000, lr=3e-3, decay="cosine"),),
-)
-
-
-def _modern_l0(settings: DynamicsSettings) -> DynamicsSettings:
-    return replace(settings, cell=replace(settings.cell, gates=True), penalty=L0())
+# Ours, the same for both systems: a search among the paper's functions. The step is written as a change,
+# `y' = y + dt f(y, z)`, so that a small dt is no obstacle.
+_MODERN = DynamicsSearch(form="residual", primitives=PAPER)
 
 
 DYNAMICS_PRESETS: Mapping[str, DynamicsPreset] = MappingProxyType(
     {
-        "kinematics modern half": DynamicsPreset(KINEMATICS, _MODERN_KINEMATICS),
-        "kinematics modern l0": DynamicsPreset(KINEMATICS, _modern_l0(_MODERN_KINEMATICS)),
+        "kinematics modern": DynamicsPreset(KINEMATICS, _MODERN),
         "kinematics paper half": DynamicsPreset(KINEMATICS, _PAPER_KINEMATICS),
         "kinematics paper l0": DynamicsPreset(
             KINEMATICS, _gated(_PAPER_KINEMATICS, _KINEMATICS_L0, released=False)
@@ -164,8 +129,7 @@ DYNAMICS_PRESETS: Mapping[str, DynamicsPreset] = MappingProxyType(
         "kinematics released l0": DynamicsPreset(
             KINEMATICS, _gated(_RELEASED_KINEMATICS, _KINEMATICS_L0, released=True)
         ),
-        "oscillator modern half": DynamicsPreset(OSCILLATOR, _MODERN_OSCILLATOR),
-        "oscillator modern l0": DynamicsPreset(OSCILLATOR, _modern_l0(_MODERN_OSCILLATOR)),
+        "oscillator modern": DynamicsPreset(OSCILLATOR, _MODERN),
         "oscillator paper half": DynamicsPreset(OSCILLATOR, _PAPER_OSCILLATOR_RUN),
         "oscillator paper l0": DynamicsPreset(
             OSCILLATOR, _gated(_PAPER_OSCILLATOR_RUN, _OSCILLATOR_L0, released=False)
@@ -182,27 +146,29 @@ DYNAMICS_PRESETS: Mapping[str, DynamicsPreset] = MappingProxyType(
 )
 
 
-def find_preset(system: str, preset: str, penalty: str) -> DynamicsPreset:
-    """The preset of that system, name and penalty."""
-    name = f"{system} {preset} {penalty}"
+def find_preset(system: str, recipe: str) -> DynamicsPreset:
+    """The preset of that system and recipe: `modern`, or another with its penalty, `paper-half`."""
+    name = f"{system} {recipe.replace('-', ' ')}"
     if name not in DYNAMICS_PRESETS:
         raise UnknownName(f"no preset {name!r}; the known ones are {', '.join(DYNAMICS_PRESETS)}")
     return DYNAMICS_PRESETS[name]
 
 
 def quick(preset: DynamicsPreset) -> DynamicsPreset:
-    """A tenth of the steps: to see that everything runs, not to be quoted."""
+    """A tenth of the steps, of a search at least what finds a simple law: to see that everything runs, not to
+    be quoted."""
 
     def shorter(schedule: Schedule, least: int) -> Schedule:
         return tuple(replace(p, steps=min(p.steps, max(least, p.steps // 10))) for p in schedule)
 
-    settings = replace(
-        preset.settings,
-        schedule=shorter(preset.settings.schedule, 100),
-        distil=shorter(preset.settings.distil, 500),
-        members=1,
-    )
-    return DynamicsPreset(preset.system, settings)
+    settings = preset.settings
+    if isinstance(settings, DynamicsSearch):
+        few = replace(settings.structures, warm_steps=200, starts=1, max_starts=1, structures=60)
+        return replace(
+            preset, settings=replace(settings, structures=few, distil=shorter(settings.distil, 500))
+        )
+    schedule = shorter(settings.schedule, 100)
+    return replace(preset, settings=replace(settings, schedule=schedule, members=1))
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eqlearn import (
+    DynamicsSearch,
     DynamicsSystem,
+    EncoderShape,
     EQLCell,
     EqlearnError,
     Equation,
@@ -58,12 +60,12 @@ def equation_trial(preset: DynamicsPreset, seed: int, **options: Any) -> dict[st
 
     `options` are those of `train_dynamics`.
     """
-    system, began = preset.system, time.perf_counter()
+    system, began, worked = preset.system, time.perf_counter(), time.process_time()
     try:
         found = train_dynamics(system.pairs(seed), preset.settings, seed=seed, **options)
     except EqlearnError as error:
         return {"seed": seed, "failure": str(error), "seconds": time.perf_counter() - began}
-    seconds = time.perf_counter() - began
+    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
     test = fresh_pairs(system, seed)
     z = found.latent(test.observed.states)[0]
     try:
@@ -75,7 +77,9 @@ def equation_trial(preset: DynamicsPreset, seed: int, **options: Any) -> dict[st
         "seed": seed,
         "failure": "",
         "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
         "diverged": found.failures,
+        "agreement": found.agreement,
         "line_error": _line_error(gauge, z, _known(test)),
         **_said(found, gauge, system, test),
         "z": _rounded(z[:POINTS]),
@@ -166,17 +170,20 @@ def twin_trial(
     pairs = system.pairs(seed)
     twin = TWINS[system.name]
     schedule = tuple(replace(p, steps=max(20, int(share * p.steps))) for p in twin.schedule)
-    form: Literal["map", "residual"] = "map" if preset.settings.cell.form == "map" else "residual"
+    settings = preset.settings
+    own = settings.form if isinstance(settings, DynamicsSearch) else settings.cell.form
+    form: Literal["map", "residual"] = "map" if own == "map" else "residual"
     scales = pairs.propagated.scales.float()
+    shape = settings.encoder or EncoderShape.suited(system.observed)
     encoder = SeriesEncoder(
-        len(system.states), system.observed, 1, shape=preset.settings.encoder,
+        len(system.states), system.observed, 1, shape=shape,
         scales=encoder_scales(pairs.observed, twin.scaling), seed=seed * 1000 + 500,
     )  # fmt: skip
     cell = ReLUCell(
         len(system.states), 1, depth=twin.depth, form=form, dt=system.dt, scales=scales, seed=seed
     )
     model = DynamicsSystem(encoder, cell)
-    loss = PropagationLoss(pairs, scales=scales, batch=preset.settings.batch, seed=seed)
+    loss = PropagationLoss(pairs, scales=scales, batch=settings.batch, seed=seed)
 
     def start(state: TrainingState | None) -> Training:
         return train(model, loss, schedule, optimiser=torch.optim.Adam, resume=state)

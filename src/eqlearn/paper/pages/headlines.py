@@ -84,7 +84,7 @@ def _mean(trials: Trials, key: str, factor: float, form: str, unit: str) -> tupl
 
 def _dynamics(ledgers: Ledgers) -> Iterator[Row]:
     for name, published in PUBLISHED.items():
-        if (ledger := ledgers.get(f"{name}/modern-half")) is None:
+        if (ledger := ledgers.get(f"{name}/modern")) is None:
             continue
         eql = by_kind(ledger, "eql")
         worked = [t for t in eql.values() if not t["failure"]]

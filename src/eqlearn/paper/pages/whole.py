@@ -50,7 +50,7 @@ WHOLE = (
     *CONDITIONS,
     "timing/timing",
     *(f"mnist/modern{name}" for name in ("", "-axb", "-a-b", "-below-15", "-below-15-relu")),
-    *(f"{system}/modern-{penalty}" for system in SYSTEMS for penalty in PENALTIES),
+    *(f"{system}/modern" for system in SYSTEMS),
     PEERS,
 )
 # What `eqlearn reproduce all` leaves out, for it takes too long or needs other software.
@@ -104,10 +104,6 @@ square, so that the few digits nobody can read do not pull at the rest. Each bat
 images, which are turned, stretched and moved a little whenever they are drawn. There is no penalty. The
 equation is in the canonical gauge of the latent, in which it is shortest. A ReLU network has the same
 encoder, batches and number of steps."""
-
-SAME_LAW = """\
-The equations in z are mostly those with L0.5 to the last digit: the last fit has no penalty, frees z in every
-series, and ends at the same law. What differs is the encoder."""
 
 TIMES_TELL = """\
 20,000 steps of the paper's network by its own gradient training. A step of so small a network is mostly
@@ -242,22 +238,25 @@ def _mnist(ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
 
 
 def _dynamics(system: str, ledgers: Ledgers, shown: set[str]) -> Iterator[str]:
-    names = [
-        f"{preset}-{penalty}{short}"
-        for preset in TITLES
-        for penalty in PENALTIES
+    recipes = {"modern": TITLES["modern"]} | {
+        f"{preset}-{penalty}": f"{label}, {title}"
+        for preset, title in TITLES.items()
+        for penalty, label in PENALTIES.items()
+        if preset != "modern"
+    }
+    shown_ones = [
+        (recipe, short)
+        for recipe in recipes
         for short in ("", "-quick")
-        if f"{system}/{preset}-{penalty}{short}" in ledgers
+        if f"{system}/{recipe}{short}" in ledgers
     ]
-    if names:
+    if shown_ones:
         yield f"## {SYSTEMS[system]}"
-    for name in names:
-        preset, penalty, *short = name.split("-")
-        yield f"### {PENALTIES[penalty]}, {TITLES[preset]}{', a quick look' if short else ''}"
-        yield dynamics_table(ledgers[f"{system}/{name}"], find_preset(system, preset, penalty).system)
-        yield from _picture(f"{system}/{name}", f"{SYSTEMS[system]}: latent, errors, one series", shown)
-        if name == "modern-l0":
-            yield SAME_LAW
+    for recipe, short in shown_ones:
+        name, heading = f"{system}/{recipe}{short}", recipes[recipe]
+        yield f"### {heading[0].upper()}{heading[1:]}{', a quick look' if short else ''}"
+        yield dynamics_table(ledgers[name], find_preset(system, recipe).system)
+        yield from _picture(name, f"{SYSTEMS[system]}: latent, errors, one series", shown)
 
 
 def _latents(ledgers: Ledgers) -> Iterator[str]:
