@@ -117,11 +117,11 @@ def compare(
             break
     for output in range(len(families[0][2])):
         each = [searches[output] for *_, searches in families]
-        for fill in (1, 2):
+        for functions in (1, 2) if settings.growth else ():
             if not any(search.is_better_than_the_head for search in each):
                 for search in each:
-                    search.fill(fill)
-        rounds = [search.grow() for search in each]
+                    search.fill(functions)
+        rounds = [search.grow() for search in each if settings.growth]
         while rounds and not stop() and not any(search.reached for search in each):
             rounds = [growing for growing in rounds if next(growing, None) is not None]
     found: list[Choice] = []
@@ -202,8 +202,6 @@ class _Search:
         """What `discover` finds on the latents as they are, and then neighbours of the best and of the
         smallest structures, as long as they gain. Gives the error after each round."""
         settings = self.settings
-        if not settings.growth:
-            return
         yield self._look_at(_from_discover(self.data, self.grammar, self.seed, settings))
         before = math.inf
         for _ in range(settings.growth):
@@ -224,7 +222,7 @@ class _Search:
 
     def fill(self, functions: int) -> None:
         """Looks at structures with that many unknown functions, filled in."""
-        if self.settings.growth and not self.stop():
+        if not self.stop():
             self._look_at(self._filled(functions))
 
     def _filled(self, functions: int) -> Iterator[Tree]:
