@@ -158,7 +158,7 @@ def train_law(
     saw and on rows held back. Both are infinite if the training diverged."""
     units = Units.of(data.sample(settings.measured))
     law = JointModel(deepcopy(encoders), deepcopy(list(bases)), slots, fit, units, fixed)
-    huber = settings.huber or _robust(law, data.sample(settings.measured), units, settings.robust)
+    huber = settings.huber or _robust(law, data.sample(settings.measured), units, settings)
     loss = FitLoss(data, units, batch=settings.batch, seed=seed, huber=huber)
     rate = settings.refine_rate
     with seeded(seed):
@@ -173,12 +173,12 @@ def train_law(
 
 
 @torch.no_grad()
-def _robust(law: JointModel, batch: Batch, units: Units, factor: float | None) -> float | None:
+def _robust(law: JointModel, batch: Batch, units: Units, settings: LatentSettings) -> float | None:
     """Where errors begin to count by their size: that many robust standard deviations of the residuals."""
-    if factor is None:
+    if settings.robust is None:
         return None
     law.eval()
     pieces = [batch[slice(b, b + 1_000)] for b in range(0, len(batch), 1_000)]
     left = torch.cat([(law(p) - units.standard_targets(p)).abs().flatten() for p in pieces])
     finite = left[torch.isfinite(left)]
-    return max(factor * 1.4826 * float(finite.median()), 1e-4) if len(finite) else None
+    return max(settings.robust * 1.4826 * float(finite.median()), settings.exact) if len(finite) else None

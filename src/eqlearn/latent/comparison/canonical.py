@@ -112,7 +112,7 @@ def reduce(
     """The law without the numbers that its encoders can make up for or the data do not need; see above. With
     `known` exact numbers, the others are fitted, without outliers, and nothing more is tried."""
     if known is not None:  # joint training did not follow outliers, so the last fit must not either
-        data = data.near(fit, settings.outlying)
+        data = data.near(fit, settings.outlying, settings.exact)
     fitting = _Fitting(data, fit.trees, stop)
     batch = fitting.batch
     begin = batch.factors

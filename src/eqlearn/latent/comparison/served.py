@@ -19,7 +19,6 @@ from eqlearn.latent.comparison.structures import Tree, compiled, size
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.least_squares import Normal, Rule, levenberg_marquardt
 
-_EXACT = 1e-4  # of a target's spread: errors below it are no outliers
 # Sign, shift and size of the latents, which come with mean 0 and spread 1, where fits start.
 _STARTS = ((1.0, 0.0, 1.0), (1.0, 2.5, 1.0), (-1.0, 2.5, 1.0), (1.0, -2.5, 0.4), (-1.0, -2.5, 0.4))
 
@@ -87,12 +86,12 @@ class Comparison:
             return self
         return self._of(torch.linspace(0, self.rows - 1, count).round().long())
 
-    def near(self, fit: Served, factor: float) -> Comparison:
+    def near(self, fit: Served, factor: float, exact: float) -> Comparison:
         """The same without the rows that a fit misses by more than `factor` robust standard deviations, as it
-        does pictures that no one can read. What is exact has no outliers, however small its errors are."""
+        does pictures that no one can read. Errors below `exact`, of a target's spread, are no outliers."""
         batch = Batch(self, [fit.trees], 1)
         missed = batch.residuals(batch.continued([fit])).reshape(len(self.y), self.rows).abs()
-        bound = (factor * 1.4826 * missed.median(dim=1, keepdim=True).values).clamp(min=_EXACT)
+        bound = (factor * 1.4826 * missed.median(dim=1, keepdim=True).values).clamp(min=exact)
         return self._of((missed <= bound).all(dim=0).nonzero().flatten())
 
     def _of(self, rows: Tensor) -> Comparison:

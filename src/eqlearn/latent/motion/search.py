@@ -52,7 +52,6 @@ STRUCTURES = LatentSettings(
     warm_steps=400, max_starts=3, structures=400, kept=36, screened=200, compared=1_000, serving_starts=4,
     growth=0,
 )  # fmt: skip
-FINISHED = 2  # of the laws that were followed for a glance, how many are finished
 DISTIL: Schedule = (Phase(name="distillation", steps=6_000, lr=3e-3, decay="cosine"),)
 
 
@@ -69,7 +68,7 @@ class DynamicsSearch:
     series unless given. `structures` says how structures are compared. `orders` times, a law is offered the
     next order of its expansion. `distil` are the phases in which the encoder learns each series' latent (its
     read-out alone, without any), in batches of `batch`, and `candidates` the most laws that are followed
-    through the rollout, beside sums of products.
+    through the rollout for a glance, beside sums of products; the best `finished` of them are finished.
     """
 
     form: CellForm = "ode"
@@ -79,6 +78,7 @@ class DynamicsSearch:
     encoder: EncoderShape | None = None
     structures: LatentSettings = STRUCTURES
     candidates: int = 3
+    finished: int = 2
     orders: int = 1
     distil: Schedule = DISTIL
     batch: int = 128
@@ -117,7 +117,7 @@ def search_dynamics(
         if fit.loss < FINISH.enough or (stop() and math.isfinite(fit.loss)):
             break
     done: list[tuple[_Candidate, Refined]] = []
-    for _, candidate in sorted(quick, key=lambda one: one[0])[:FINISHED]:
+    for _, candidate in sorted(quick, key=lambda one: one[0])[: settings.finished]:
         law = search.law(candidate)
         fit = finish(law, candidate.latent, pairs.propagated, orders=settings.orders, stop=stop)
         done.append((candidate, fit))
