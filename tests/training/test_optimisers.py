@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.training.optimisers import RMSPropTF1
+from eqlearn.training.optimisers import RMSPropTF1, adamw
 
 
 def reference(p, grads, lr, decay=0.9, eps=1e-10, momentum=0.0):
@@ -102,3 +102,19 @@ def test_groups_have_their_own_rates():
 def test_all_wrong_settings_are_told_at_once():
     with pytest.raises(InvalidArgument, match=r"`lr`.*`decay`.*`eps`.*`momentum`"):
         RMSPropTF1([torch.nn.Parameter(torch.ones(1))], lr=-1.0, decay=1.0, eps=-1.0, momentum=1.5)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.complex64])
+def test_adamw_in_one_kernel_is_adamw(kind):
+    torch.manual_seed(0)
+    first = torch.randn(5, dtype=kind)
+    ours, theirs = torch.nn.Parameter(first.clone()), torch.nn.Parameter(first.clone())
+    optimisers = adamw([ours], weight_decay=0.1), torch.optim.AdamW([theirs], weight_decay=0.1)
+    for _ in range(5):
+        gradient = torch.randn(5, dtype=kind)
+        for parameter, optimiser in zip((ours, theirs), optimisers, strict=True):
+            parameter.grad = gradient.clone()
+            optimiser.step()
+
+    assert not torch.equal(ours.detach(), first)
+    torch.testing.assert_close(ours, theirs)

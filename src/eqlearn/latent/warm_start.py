@@ -27,6 +27,7 @@ from eqlearn.io.storage import followed
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.numerics.budget import never
 from eqlearn.training.loop import Record, Training, train
+from eqlearn.training.optimisers import adamw
 from eqlearn.training.schedule import Phase
 from eqlearn.training.state import TrainingState, seeded, step_generator
 from eqlearn.validation.latents import Batch, Gathered, LatentData
@@ -254,7 +255,7 @@ def fitted_by(
     phase = Phase(
         name=name, steps=max(1, steps), lr=rate or settings.rate, decay="one-cycle", clip=settings.clip
     )
-    optimiser = partial(torch.optim.AdamW, weight_decay=settings.decay)
+    optimiser = partial(adamw, weight_decay=settings.decay)
 
     def begin(state: TrainingState | None) -> Training:
         return train(model, loss, (phase,), optimiser=optimiser, record_every=record_every, resume=state)

@@ -86,6 +86,7 @@ def levenberg_marquardt(
     *,
     fixed: Bool[Tensor, "members parameters"] | None = None,
     linear: Bool[Tensor, "members parameters"] | None = None,
+    settle: Callable[[Tensor], Tensor] | None = None,
     penalty: Callable[[Tensor, int], Tensor] | None = None,
     units: Tensor | None = None,
     stop: Callable[[], bool] = never,
@@ -96,6 +97,8 @@ def levenberg_marquardt(
     * `fixed`: parameters that stay where they are.
     * `linear`: parameters that the residuals are linear in. They are not damped, and solved exactly after
       every step (variable projection, Golub & Pereyra 1973).
+    * `settle(point)`: the point with those parameters at their best, where that is cheaper than the system's
+      own solution, which takes the slopes once more.
     * `penalty(point, step)`: a coefficient for each squared parameter. Since it may change from step to step,
       such a fit takes all its steps.
     * `units`: sizes of the parameters below which moves are rounding even of a parameter that is zero.
@@ -116,8 +119,9 @@ def levenberg_marquardt(
         damped = damped if linear is None else torch.where(linear, 0.0, damped)
         move = system.solve(damped, point, ridge, fixed)
         trial = point + move
+        trial = trial if settle is None else settle(trial)
         after = linearise(trial)
-        if bent is not None:
+        if bent is not None and settle is None:
             trial = trial + after.solve(torch.zeros_like(trial), trial, ridge, bent)
             after = linearise(trial)
         old, new = _objective(system, point, ridge), _objective(after, trial, ridge)

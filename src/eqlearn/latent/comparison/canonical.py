@@ -82,6 +82,7 @@ class _Fitting:
             Rule(steps, damping=1e-3, gain=1e-4, patience=3, least=1e-12),
             fixed=fixed,
             linear=linear if bool(linear.any()) else None,
+            settle=lambda at: batch.settled(at, fixed),
             stop=self.stop,
         )
         return [(p.numpy(), float(loss)) for p, loss in zip(point, system.loss, strict=True)]

@@ -8,14 +8,14 @@ Nothing is trained; columns, which are measured, do not bend.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from eqlearn.latent.comparison.structures import Tree, compiled, size
+from eqlearn.latent.comparison.structures import Program, Tree, compiled, size
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.least_squares import Normal, Rule, levenberg_marquardt
 
@@ -169,11 +169,21 @@ class Batch:
         point[:, :, self.readout + 1 :: 2] = self.levels
         return torch.from_numpy(point.reshape(-1, self.parameters))
 
-    def settled(self, point: Tensor) -> Tensor:
-        """The point with the factor and offset of each output that suit it best. A start that leaves more
-        than the mean would be bettered by any step onto a pole, from which none leads back."""
-        move = self.linearise(point).solve(torch.zeros_like(point), point, None, ~self.linear)
-        return torch.where(torch.isfinite(move).all(dim=1, keepdim=True), point + move, point)
+    def settled(self, point: Tensor, fixed: Tensor | None = None) -> Tensor:
+        """The point with the factor and offset of each output that suit it best, but for those that are
+        fixed. A start that leaves more than the mean would be bettered by any step onto a pole, from which
+        none leads back."""
+        theta = point.numpy().reshape(len(self.trees), self.starts, self.parameters).copy()
+        held = np.zeros(theta.shape, dtype=bool) if fixed is None else fixed.numpy().reshape(theta.shape)
+        with np.errstate(all="ignore"):
+            for i, mine in enumerate(theta):
+                for output, (program, variables, constants) in enumerate(self._written(i, mine)):
+                    at = self.readout + 2 * output
+                    value = np.broadcast_to(program.value(variables, constants), (len(mine), self.y.shape[1]))
+                    mine[:, at : at + 2] = _line(
+                        value, self.y[output], mine[:, at : at + 2], held[i, :, at : at + 2]
+                    )
+        return torch.from_numpy(theta.reshape(-1, self.parameters))
 
     def continued(self, fits: Sequence[Served]) -> Tensor:
         """The point where these fits stand."""
@@ -219,28 +229,35 @@ class Batch:
                 self._member(i, theta[i], found[i], np.zeros((self.starts, self.parameters, rows)))
         return torch.from_numpy(found.reshape(-1, rows))
 
+    def _written(self, i: int, theta: np.ndarray) -> Iterator[tuple[Program, list[np.ndarray], np.ndarray]]:
+        """One structure's programs, one for each output, with their variables and constants here."""
+        latents = [theta[:, self.place(slot)] @ self.designs[slot.input] for slot in self.data.slots]
+        at = self.own
+        for output, program in enumerate(self.programs[i]):
+            first = self.factors + output * len(self.columns)
+            scaled = [theta[:, first + j, None] * x for j, x in enumerate(self.columns)]
+            yield program, [*latents, *scaled], theta[:, at : at + program.constants].T[:, :, None]
+            at += program.constants
+
     def _member(self, i: int, theta: np.ndarray, residual: np.ndarray, slopes: np.ndarray) -> None:
         """Residuals and slopes of one structure's starts, written in place."""
-        data, rows = self.data, self.y.shape[1]
-        latents = [theta[:, self.place(slot)] @ self.designs[slot.input] for slot in data.slots]
+        slots, rows = self.data.slots, self.y.shape[1]
         count, at = len(self.columns), self.own
-        for output, program in enumerate(self.programs[i]):
+        for output, (program, variables, constants) in enumerate(self._written(i, theta)):
             there = slice(output * rows, (output + 1) * rows)
             first = self.factors + output * count
-            scaled = [theta[:, first + j, None] * x for j, x in enumerate(self.columns)]
-            constants = theta[:, at : at + program.constants].T[:, :, None]
-            value, by_variable, by_constant = program.linearise([*latents, *scaled], constants)
+            value, by_variable, by_constant = program.linearise(variables, constants)
             spread = self.spreads[output]
             factor = theta[:, self.readout + 2 * output, None] / spread
             offset = theta[:, self.readout + 2 * output + 1, None]
             residual[:, there] = factor * value + (offset - self.y[output]) / spread
             for variable, slope in by_variable.items():
                 steep = np.broadcast_to(factor * slope, (self.starts, rows))
-                if variable < len(latents):
-                    slot = data.slots[variable]
+                if variable < len(slots):
+                    slot = slots[variable]
                     slopes[:, self.place(slot), there] += steep[:, None] * self.designs[slot.input]
                 else:
-                    j = variable - len(latents)
+                    j = variable - len(slots)
                     slopes[:, first + j, there] += steep * self.columns[j]
             for j, slope in enumerate(by_constant):
                 slopes[:, at + j, there] = factor * slope
@@ -274,6 +291,20 @@ class Batch:
         return found
 
 
+def _line(value: np.ndarray, y: np.ndarray, line: np.ndarray, held: np.ndarray) -> np.ndarray:
+    """The factor and offset that take each row of values nearest to y; what is held stays as in `line`, and
+    where no factor is finite both do."""
+    level, mean, rows = value.mean(axis=1), y.mean(), len(y)
+    about = value - level[:, None]
+    square, product = np.einsum("sr,sr->s", about, about), about @ y
+    whole = square + rows * level**2  # about zero, which counts where the offset is held
+    slope = np.where(held[:, 1], (product + rows * level * (mean - line[:, 1])) / whole, product / square)
+    factor = np.where(held[:, 0], line[:, 0], slope)
+    offset = np.where(held[:, 1], line[:, 1], mean - factor * level)
+    fine = np.isfinite(factor + offset) & (held.any(axis=1) | (square > 1e-24 * whole))
+    return np.where(fine[:, None], np.stack([factor, offset], axis=1), line)
+
+
 def serve(
     data: Comparison,
     trees: Sequence[tuple[Tree, ...]],
@@ -287,7 +318,9 @@ def serve(
     batch = Batch(data, trees, starts)
     point = batch.settled(batch.begin(np.random.default_rng(seed)))
     rule = Rule(steps, damping=1.0, gain=1e-3, patience=2, least=1e-9)
-    point, system = levenberg_marquardt(batch.linearise, point, rule, linear=batch.linear, stop=stop)
+    point, system = levenberg_marquardt(
+        batch.linearise, point, rule, linear=batch.linear, settle=batch.settled, stop=stop
+    )
     return batch.fits(point, system.loss)
 
 
@@ -298,6 +331,6 @@ def served_again(
     batch = Batch(data, [fit.trees for fit in fits], 1)
     rule = Rule(steps, damping=1e-3, gain=1e-4, patience=2, least=1e-12)
     point, system = levenberg_marquardt(
-        batch.linearise, batch.continued(fits), rule, linear=batch.linear, stop=stop
+        batch.linearise, batch.continued(fits), rule, linear=batch.linear, settle=batch.settled, stop=stop
     )
     return batch.fits(point, system.loss)
