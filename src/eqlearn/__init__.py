@@ -38,7 +38,7 @@ _HOMES = {
     "eqlearn.symbolic.parametric": "Constant Refitted refit",
     "eqlearn.symbolic.languages": "Export register_export",
     "eqlearn.symbolic.equation": "Equation",
-    "eqlearn.verify.judge": "Verdict judge",
+    "eqlearn.verify.judge": "SymbolicSolution Verdict judge symbolic_solution",
     # Series to equations of motion
     "eqlearn.validation.trajectories": "Trajectories",
     "eqlearn.dynamics.discover": "FoundMotion discover_dynamics",

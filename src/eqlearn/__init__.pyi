@@ -113,8 +113,10 @@ from eqlearn.training.state import step_generator as step_generator
 from eqlearn.training.tensorboard import TensorBoardWriter as TensorBoardWriter
 from eqlearn.validation.latents import Gathered as Gathered
 from eqlearn.validation.trajectories import Trajectories as Trajectories
+from eqlearn.verify.judge import SymbolicSolution as SymbolicSolution
 from eqlearn.verify.judge import Verdict as Verdict
 from eqlearn.verify.judge import judge as judge
+from eqlearn.verify.judge import symbolic_solution as symbolic_solution
 
 __version__: str
 __all__: list[str]

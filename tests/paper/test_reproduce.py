@@ -30,7 +30,11 @@ def test_a_suite_is_counted(tmp_path, capsys):
         == 0
     )
 
-    assert "1 of 1 trials" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "1 of 1 trials" in said
+    assert "Solved by SRBench's rule: 1 of 1." in said
+    (trial,) = json.loads((tmp_path / "nguyen-10s.json").read_text())["trials"].values()
+    assert trial["srbench"] is True
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
-"""The judge: whether an equation is identical to the truth, not merely close to it."""
+"""The judge: whether an equation is identical to the truth, not merely close to it; and SRBench's judge."""
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -23,6 +25,7 @@ Tier: TypeAlias = Literal["wrong", "paper", "symbolic", "exact"]
 EXACT_DEVIATION = 1e-9
 CLEAN_ALLOWANCE, STANDARD_ERRORS, PAPER_ALLOWANCE = 1e-3, 3.0, 0.05
 SMALL_TERM = 0.02
+LEAST_EXPLAINED = 0.5  # of the variance of test rows, before SRBench's judge looks at a formula
 # Larger formulas are neither compiled nor expanded, which keeps the time bounded.
 MOST_NODES, MOST_TERMS = 1000, 300
 
@@ -219,3 +222,101 @@ def _terms(expr: sp.Expr) -> int:
         several, power = _terms(expr.base) - 1, int(expr.exp)
         return math.comb(several + min(power, MOST_TERMS), several) if several else 1
     return 1
+
+
+@dataclass(frozen=True)
+class SymbolicSolution:
+    """Whether SRBench would count an equation as solved, and why."""
+
+    solved: bool
+    reason: str
+
+
+def symbolic_solution(
+    candidate: Any, truth: Any, X: Any, y: Any, *, seconds: float = 10.0
+) -> SymbolicSolution:
+    """The second judge, SRBench's (La Cava et al. 2021): is the truth's distance from `candidate` a constant?
+
+    The candidate must explain more than half of the variance of the test rows `X`, `y`. Then floats are
+    rounded to three places, pi too, and those below 0.0001 become zero; the candidate must not be a constant,
+    and SymPy must find that the difference from the truth, or the ratio to it, is one. Variables are plain
+    symbols, not known to be real. So an offset or a factor is forgiven, unlike in `judge`, and a form that
+    SymPy can't bring together is not. What can't be computed, or not in time, is not solved.
+    """
+    for name, equation in (("candidate", candidate), ("truth", truth)):
+        if not (isinstance(getattr(equation, "expr", None), sp.Expr) and callable(equation)):
+            raise WrongType(f"`{name}` must be an Equation, got {type(equation).__name__}")
+    fit = _explained(candidate, X, y)
+    if not fit > LEAST_EXPLAINED:
+        return SymbolicSolution(False, f"R² is {fit:.3g} on the test rows, where more than 0.5 is needed")
+    for name, expr in (("candidate", candidate.expr), ("truth", truth.expr)):
+        if any(count >= MOST_NODES for count, _ in enumerate(sp.preorder_traversal(expr))):
+            return SymbolicSolution(False, f"the {name} has more than {MOST_NODES} nodes")
+    said = _in_time(lambda: _agreement(candidate.expr, truth.expr), seconds)
+    return said or SymbolicSolution(False, f"undecided within `seconds`={seconds}")
+
+
+def _explained(candidate: Any, X: Any, y: Any) -> float:
+    """The share of the variance of `y` that the candidate explains; NaN where it is not defined."""
+    y = np.asarray(y, dtype=float).ravel()
+    with np.errstate(all="ignore"):
+        spread = np.sum((y - np.sum(y) / len(y)) ** 2) if len(y) else np.float64(0.0)
+        return float(1 - np.sum((y - candidate(X)) ** 2) / spread)
+
+
+def _agreement(candidate: sp.Expr, truth: sp.Expr) -> SymbolicSolution:
+    found, true = (_rounded(_plain(expr)) for expr in (candidate, truth))
+    found = sp.simplify(found, ratio=1)
+    if not found.free_symbols or found.has(sp.nan):
+        return SymbolicSolution(False, f"it is the constant {found}")
+    difference, ratio = _rounded(true - found), _rounded(found / true)
+    if not difference.is_constant():
+        difference = sp.simplify(difference, ratio=1)
+    if difference.is_constant():
+        return SymbolicSolution(True, f"the difference from the truth is the constant {sp.N(difference, 4)}")
+    if ratio.is_constant():
+        return SymbolicSolution(True, "the ratio to the truth is a constant")
+    return SymbolicSolution(False, f"the difference from the truth is {difference}"[:200])
+
+
+def _plain(expr: sp.Expr) -> sp.Expr:
+    """In symbols of which nothing is known, with pi as a float."""
+    symbols = {s: sp.Symbol(s.name) for s in expr.free_symbols}
+    return expr.xreplace({**symbols, sp.pi: sp.Float(math.pi)})
+
+
+def _rounded(expr: sp.Expr) -> sp.Expr:
+    rounded = {f: sp.S.Zero if abs(f) < 1e-4 else sp.Float(round(f, 3), 3) for f in expr.atoms(sp.Float)}
+    return expr.xreplace(rounded)
+
+
+class _OutOfTime(BaseException):
+    """Raised inside SymPy's work when its time is over; no handler of SymPy's catches it."""
+
+
+def _in_time(work: Callable[[], SymbolicSolution], seconds: float) -> SymbolicSolution | None:
+    """What `work` says, or None after `seconds`; it runs in a thread of its own, and ends with its time.
+
+    SymPy can't be given a limit, and signals reach the main thread only.
+    """
+    answers: list[SymbolicSolution] = []
+
+    def run() -> None:
+        try:
+            answers.append(work())
+        except _OutOfTime:
+            pass
+        except Exception as failure:  # SymPy raises all kinds of exceptions, also AttributeError and its own
+            answers.append(SymbolicSolution(False, f"can't be computed: {type(failure).__name__}: {failure}"))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        thread.join(seconds)
+    finally:
+        if thread.is_alive():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread.ident or 0), ctypes.py_object(_OutOfTime)
+            )
+            thread.join(1.0)
+    return answers[0] if answers else None
