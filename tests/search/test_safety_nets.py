@@ -63,12 +63,12 @@ def collinear(rng):
 
 
 def huge(rng):
-    X = rng.normal(size=shape(rng)) * 10.0 ** rng.uniform(6, 300)
+    X = rng.normal(size=shape(rng)) * 10.0 ** rng.uniform(6, 200)
     return X, rng.choice([1.0, 1e-200]) * X[:, 0] + X[:, -1]
 
 
 def tiny(rng):
-    X = rng.normal(size=shape(rng)) * 10.0 ** rng.uniform(-300, -6)
+    X = rng.normal(size=shape(rng)) * 10.0 ** rng.uniform(-200, -6)
     return X, X[:, 0] - 2 * X[:, -1]
 
 
