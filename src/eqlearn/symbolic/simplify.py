@@ -6,15 +6,19 @@ distinct part once, and give the same answer on every machine.
 
 from __future__ import annotations
 
+import cmath
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
+from eqlearn.numerics.criteria import NEGLIGIBLE
 from eqlearn.symbolic.expressions import NOT_REAL, complexity, fitted, parts, same
+from eqlearn.symbolic.snap import plain_number
 from eqlearn.symbolic.tape import lower
 
 _MAX_PARTS = 20_000  # beyond, a formula is left as it is
@@ -224,6 +228,118 @@ def _count_terms(node: sp.Expr) -> int | float:
         terms, power = len(node.base.args), int(node.exp)
         return math.comb(terms + power - 1, power) if terms * power < 100 else math.inf
     return 1
+
+
+def equivalents(node: sp.Expr, sign: Callable[[sp.Expr], int]) -> Iterator[Any]:
+    """Other forms of one part by laws of its functions, where `sign(g)` says which sign g has on all data, 0 if
+    it has none: log(x**2) is 2*log(x) for positive x."""
+    if isinstance(node, sp.Abs) and sign(node.args[0]):
+        yield sign(node.args[0]) * node.args[0]
+    elif isinstance(node, sp.log):
+        known, rest = _by_sign(node.args[0], sign)
+        yield sp.Add(*(power * sp.log(base) for base, power in known), sp.log(rest))
+    elif isinstance(node, sp.Pow) and node.exp.is_number and not node.exp.is_Integer:
+        known, rest = _by_sign(node.base, sign)
+        yield sp.Mul(*(base ** (power * node.exp) for base, power in known), rest**node.exp)
+    elif isinstance(node, sp.Mul):
+        yield _roots_together(node)
+        for sine in node.atoms(sp.sin) & set(node.args):
+            cosine = sp.cos(sine.args[0])
+            yield node / sine * cosine * sp.tan(sine.args[0])
+            if cosine in node.args:
+                yield node / (sine * cosine) * sp.sin(2 * sine.args[0]) / 2
+    elif isinstance(node, sp.Add):
+        yield from (_logs_together(node), _waves_together(node), _exponentials_together(node))
+
+
+def _by_sign(product: sp.Expr, sign: Callable[[sp.Expr], int]) -> tuple[list[tuple[Any, Any]], Any]:
+    """|factors| that have a sign on the data, with their exponents, and the product of what is left."""
+    known, rest = [], sp.S.One
+    for factor in sp.Mul.make_args(product):
+        base, power = (factor.base, factor.exp) if isinstance(factor, sp.Pow) else (factor, sp.S.One)
+        if power.is_number and sign(base):
+            known.append((sign(base) * base, power))
+            rest *= sign(base) ** power if power.is_Integer else 1
+        else:
+            rest *= factor
+    return known, rest
+
+
+def _roots_together(node: sp.Expr) -> Any:
+    """sqrt(x)*sqrt(y) as sqrt(x*y): where one of them is real, its argument is not negative."""
+    groups: dict[sp.Expr, sp.Expr] = {}
+    rest = []
+    for factor in node.args:
+        if isinstance(factor, sp.Pow) and _is_fraction(factor.exp):
+            size = abs(factor.exp)
+            groups[size] = groups.get(size, sp.S.One) * factor.base ** sp.sign(factor.exp)
+        else:
+            rest.append(factor)
+    return sp.Mul(*rest, *(base**power for power, base in groups.items()))
+
+
+def _one_function(term: sp.Expr, kinds: tuple[Any, ...]) -> tuple[Any, Any] | None:
+    """A term as its only factor of these kinds and the others."""
+    found = [f for f in sp.Mul.make_args(term) if isinstance(f, kinds) and not f.is_number]
+    return (found[0], term / found[0]) if len(found) == 1 else None
+
+
+def _logs_together(node: sp.Expr) -> Any:
+    """a*log(x) - a*log(y) as a*log(x/y)."""
+    groups: dict[sp.Expr, sp.Expr] = {}
+    rest = []
+    for term in node.args:
+        split = _one_function(term, (sp.log,))
+        if split is None:
+            rest.append(term)
+        else:
+            power = -1 if split[1].could_extract_minus_sign() else 1
+            factor = split[1] * power
+            groups[factor] = groups.get(factor, sp.S.One) * split[0].args[0] ** power
+    return sp.Add(*rest, *(factor * sp.log(inner) for factor, inner in groups.items()))
+
+
+def _waves_together(node: sp.Expr) -> Any:
+    """a*sin(u) + b*cos(u) as one sine with a phase; or a cosine, if that needs none."""
+    groups: dict[tuple[sp.Expr, sp.Expr], list[tuple[complex, sp.Expr]]] = {}
+    rest = []
+    for term in node.args:
+        split = _one_function(term, (sp.sin, sp.cos))
+        if split is None:
+            rest.append(term)
+            continue
+        wave, (size, factor) = split[0], split[1].as_coeff_Mul()
+        shift, inner = wave.args[0].as_coeff_Add()
+        angle = float(shift) + (math.pi / 2 if isinstance(wave, sp.cos) else 0.0)
+        groups.setdefault((factor, inner), []).append((float(size) * cmath.exp(1j * angle), term))
+    for (factor, inner), waves in groups.items():
+        size, angle = cmath.polar(sum(w for w, _ in waves))
+        quarters = round(angle / (math.pi / 2))
+        if len(waves) == 1:
+            rest.append(waves[0][1])
+        elif abs(angle - quarters * math.pi / 2) <= NEGLIGIBLE:
+            rest.append(plain_number(size if quarters in (0, 1) else -size) * factor
+                        * (sp.cos if quarters % 2 else sp.sin)(inner))  # fmt: skip
+        else:
+            rest.append(plain_number(size) * factor * sp.sin(inner + plain_number(angle)))
+    return sp.Add(*rest)
+
+
+def _exponentials_together(node: sp.Expr) -> Any:
+    """a*exp(u) + a*exp(-u) as 2*a*cosh(u), and a*exp(u) - a*exp(-u) as 2*a*sinh(u)."""
+    found: dict[sp.Expr, sp.Expr] = {}
+    total = node
+    for term in node.args:
+        split = _one_function(term, (sp.exp,))
+        if split is None:
+            continue
+        inner, factor = split[0].args[0], split[1]
+        ratio = factor / found[-inner] if -inner in found else sp.S.Zero
+        if ratio.is_number and abs(abs(ratio) - 1) <= NEGLIGIBLE:
+            whole = sp.cosh(inner) if ratio > 0 else sp.sinh(inner)
+            total += 2 * factor * whole - term - found[-inner] * sp.exp(-inner)
+        found[inner] = factor
+    return total
 
 
 def _faithful(form: sp.Expr, original: sp.Expr) -> bool:

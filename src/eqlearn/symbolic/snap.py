@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -12,7 +13,8 @@ import sympy as sp
 
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import SNAP_ERRORS, SNAP_ROUNDING, constant_cost
+from eqlearn.numerics.criteria import NEGLIGIBLE, SNAP_ERRORS, SNAP_ROUNDING, constant_cost
+from eqlearn.symbolic.expressions import REMEMBERED, fitted
 from eqlearn.symbolic.tape import number_value
 from eqlearn.validation.options import check_least
 
@@ -47,6 +49,15 @@ def snap_constant(value: float, tolerance: float, *, max_cost: float = math.inf)
     if not affordable:
         return None
     return int(math.copysign(1, value)) * min(affordable, key=number_cost)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def plain_number(value: float) -> Any:
+    """A fraction, if the value is one to rounding; else a fitted constant."""
+    near = Fraction(value).limit_denominator(MAX_DENOMINATOR)
+    if near and abs(value - near) <= NEGLIGIBLE * abs(near) and abs(near) < 1 / NEGLIGIBLE:
+        return sp.Rational(near.numerator, near.denominator)
+    return fitted(value)
 
 
 def trusted_bits(value: float, tolerance: float) -> float:
