@@ -1,7 +1,7 @@
 """Polynomials with fitted coefficients: common factors, factors and sums of fractions, by linear algebra.
 
-Coefficients are known to some digits only, so a relation between them never holds exactly: here it holds if what
-is left is rounding (`NO_COEFFICIENT`). Variables are thought of as scaled to about 1, so that coefficients compare.
+Coefficients are known to some digits only, so a relation between them never holds exactly: here it holds if
+what is left is rounding (`NO_COEFFICIENT`). Variables should be about 1, so that coefficients compare.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import TypeAlias
 
 import numpy as np
@@ -81,12 +82,11 @@ def _proportion(
         return None
     shifted = [(m, _unit(bottom)) for m in above] + [(m, _unit(top)) for m in below]
     matrix, _ = _system(shifted)
-    _, sizes, directions = np.linalg.svd(matrix, full_matrices=True)
+    _, sizes, directions = np.linalg.svd(matrix)
     if len(sizes) == len(shifted) and sizes[-1] > NO_COEFFICIENT * sizes[0]:
         return None
     solution = directions[-1] * ([_size(top)] * len(above) + [-_size(bottom)] * len(below))
-    u, v = dict(zip(above, solution, strict=False)), dict(zip(below, solution[len(above) :], strict=True))
-    u, v = cleaned(u), cleaned(v)
+    u, v = map(cleaned, _split(solution, [above, below]))
     return (u, v) if u and v else None
 
 
@@ -133,7 +133,7 @@ def factors(polynomial: Polynomial) -> list[Polynomial]:
 def _content(polynomial: Polynomial, i: int) -> Polynomial | None:
     """What the coefficients of the powers of a variable have in common."""
     shared: Polynomial | None = None
-    for coefficient in _coefficients(polynomial, i):
+    for coefficient in filter(None, _coefficients(polynomial, i)):
         shared = coefficient if shared is None else common_factor(shared, coefficient)
         if shared is None or is_number(shared):
             return None
@@ -141,11 +141,11 @@ def _content(polynomial: Polynomial, i: int) -> Polynomial | None:
 
 
 def _coefficients(polynomial: Polynomial, i: int) -> list[Polynomial]:
-    """The coefficients of the powers of a variable, the lowest first, those that are zero left out."""
-    found: dict[int, Polynomial] = {}
-    for monomial, c in sorted(polynomial.items()):
-        found.setdefault(monomial[i], {})[(*monomial[:i], 0, *monomial[i + 1 :])] = c
-    return [found[k] for k in sorted(found)]
+    """The coefficients of the powers of a variable, the lowest first."""
+    found: list[Polynomial] = [{} for _ in range(degrees(polynomial)[i] + 1)]
+    for monomial, c in polynomial.items():
+        found[monomial[i]][(*monomial[:i], 0, *monomial[i + 1 :])] = c
+    return found
 
 
 def _slope(polynomial: Polynomial, i: int) -> Polynomial:
@@ -154,10 +154,7 @@ def _slope(polynomial: Polynomial, i: int) -> Polynomial:
 
 def _by_discriminant(polynomial: Polynomial, i: int) -> list[Polynomial] | None:
     """a*x² + b*x + c as two factors, if the discriminant is the square of a polynomial."""
-    by_power: list[Polynomial] = [{}, {}, {}]
-    for monomial, c in polynomial.items():
-        by_power[monomial[i]][(*monomial[:i], 0, *monomial[i + 1 :])] = c
-    c, b, a = by_power
+    c, b, a = _coefficients(polynomial, i)
     square = plus(times(b, b), times(a, c), -4.0)
     root = square_root(cleaned(square, _size(b) ** 2 + 4 * _size(a) * _size(c)))
     if root is None:
@@ -212,7 +209,7 @@ def _by_roots(polynomial: Polynomial, i: int) -> list[Polynomial]:
 def combinations(
     target: Polynomial, terms: Sequence[tuple[Polynomial, Sequence[Monomial]]]
 ) -> list[list[Polynomial]]:
-    """Polynomials a, b, ... of the given monomials with a*A + b*B + ... = target, those of few monomials first.
+    """Polynomials a, b, ... of given monomials with a*A + b*B + ... = target, the shortest first.
 
     A system that determines them has one solution. Else each solution in which no further coefficient can be
     made zero says the same; they are found by giving up coefficients in different orders.
@@ -231,12 +228,12 @@ def combinations(
     solution = right[:rank].T @ ((left[:, :rank].T @ goal) / sizes[:rank])
     if np.linalg.norm(matrix / lengths @ solution - goal) > NO_COEFFICIENT * np.linalg.norm(goal):
         return []
-    found = {}
+    found: dict[tuple[bool, ...], np.ndarray] = {}
     for solved in _sparse(solution, right[rank:].T):
         solved = np.where(np.abs(solved) > NO_COEFFICIENT * np.linalg.norm(goal), solved, 0.0)
-        found.setdefault(tuple(solved != 0), solved / lengths)
+        found.setdefault(tuple((solved != 0).tolist()), solved / lengths)
     ranked = sorted(found.values(), key=lambda s: int((s != 0).sum()))
-    return [_split(solved, terms) for solved in ranked]
+    return [_split(solved, [monomials for _, monomials in terms]) for solved in ranked]
 
 
 def _sparse(solution: np.ndarray, free: np.ndarray) -> Iterable[np.ndarray]:
@@ -261,19 +258,13 @@ def _sparse(solution: np.ndarray, free: np.ndarray) -> Iterable[np.ndarray]:
         yield point
 
 
-def _split(
-    solved: np.ndarray, terms: Sequence[tuple[Polynomial, Sequence[Monomial]]]
-) -> list[Polynomial]:
-    parts, start = [], 0
-    for _, monomials in terms:
-        values = solved[start : start + len(monomials)]
-        parts.append({m: float(c) for m, c in zip(monomials, values, strict=True) if c})
-        start += len(monomials)
-    return parts
+def _split(solved: np.ndarray, supports: Sequence[Sequence[Monomial]]) -> list[Polynomial]:
+    values = iter(solved.tolist())
+    return [{m: c for m in monomials if (c := next(values))} for monomials in supports]
 
 
 def _system(unknowns: Sequence[tuple[Monomial, Polynomial]]) -> tuple[np.ndarray, dict[Monomial, int]]:
-    """The matrix from unknown coefficients to those of the sum of products, and the place of each monomial."""
+    """The matrix from unknown coefficients to those of the sum, and the row of each monomial in it."""
     place: dict[Monomial, int] = {}
     entries = []
     for column, (monomial, factor) in enumerate(unknowns):
@@ -291,23 +282,16 @@ def box(highest: Sequence[int]) -> list[Monomial]:
     return list(itertools.product(*(range(d + 1) for d in highest)))
 
 
-
-
-
 def _size(polynomial: Polynomial) -> float:
     return max(map(abs, polynomial.values()), default=0.0)
 
 
 def _unit(polynomial: Polynomial) -> Polynomial:
-    size = _size(polynomial)
-    return {m: c / size for m, c in polynomial.items()}
+    return {m: c / _size(polynomial) for m, c in polynomial.items()}
 
 
 def power(polynomial: Polynomial, exponent: int) -> Polynomial:
-    product = polynomial
-    for _ in range(exponent - 1):
-        product = times(product, polynomial)
-    return product
+    return reduce(times, [polynomial] * exponent)
 
 
 def alike(every: Sequence[Polynomial]) -> list[tuple[Polynomial, int]]:
@@ -330,15 +314,14 @@ def alike(every: Sequence[Polynomial]) -> list[tuple[Polynomial, int]]:
 
 
 def _ratio(one: Polynomial, other: Polynomial) -> float | None:
-    if one.keys() != other.keys():
-        return None
-    ratios = [one[m] / other[m] for m in one]
-    return ratios[0] if all(abs(r / ratios[0] - 1) <= NO_COEFFICIENT for r in ratios) else None
+    ratios = [one[m] / other[m] for m in one] if one.keys() == other.keys() else [0.0]
+    alike = ratios[0] and all(abs(r / ratios[0] - 1) <= NO_COEFFICIENT for r in ratios)
+    return ratios[0] if alike else None
 
 
 def separated(polynomial: Polynomial, mine: Sequence[int]) -> tuple[Polynomial, Polynomial] | None:
-    """Sums A of the variables `mine` and B of the others, if A*B is the polynomial but for terms in the one or
-    the other alone; the numbers in A and B leave as few of those as possible."""
+    """Sums A of the variables `mine` and B of the others, if A*B is the polynomial but for terms in one of
+    the two alone; the numbers in A and B leave as few of those as possible."""
     table: dict[tuple[int, ...], dict[tuple[int, ...], float]] = {}
     for monomial, value in polynomial.items():
         row = tuple(k if i in mine else 0 for i, k in enumerate(monomial))

@@ -231,8 +231,8 @@ def _count_terms(node: sp.Expr) -> int | float:
 
 
 def equivalents(node: sp.Expr, sign: Callable[[sp.Expr], int]) -> Iterator[Any]:
-    """Other forms of one part by laws of its functions, where `sign(g)` says which sign g has on all data, 0 if
-    it has none: log(x**2) is 2*log(x) for positive x."""
+    """Other forms of one part by laws of its functions, where `sign(g)` is that of g on all data, or 0:
+    log(x**2) is 2*log(x) for positive x."""
     if isinstance(node, sp.Abs) and sign(node.args[0]):
         yield sign(node.args[0]) * node.args[0]
     elif isinstance(node, sp.log):
@@ -243,7 +243,7 @@ def equivalents(node: sp.Expr, sign: Callable[[sp.Expr], int]) -> Iterator[Any]:
         yield sp.Mul(*(base ** (power * node.exp) for base, power in known), rest**node.exp)
     elif isinstance(node, sp.Mul):
         yield _roots_together(node)
-        for sine in node.atoms(sp.sin) & set(node.args):
+        for sine in (f for f in node.args if isinstance(f, sp.sin)):
             cosine = sp.cos(sine.args[0])
             yield node / sine * cosine * sp.tan(sine.args[0])
             if cosine in node.args:
@@ -268,13 +268,10 @@ def _by_sign(product: sp.Expr, sign: Callable[[sp.Expr], int]) -> tuple[list[tup
 def _roots_together(node: sp.Expr) -> Any:
     """sqrt(x)*sqrt(y) as sqrt(x*y): where one of them is real, its argument is not negative."""
     groups: dict[sp.Expr, sp.Expr] = {}
-    rest = []
-    for factor in node.args:
-        if isinstance(factor, sp.Pow) and _is_fraction(factor.exp):
-            size = abs(factor.exp)
-            groups[size] = groups.get(size, sp.S.One) * factor.base ** sp.sign(factor.exp)
-        else:
-            rest.append(factor)
+    roots = [f for f in node.args if isinstance(f, sp.Pow) and _is_fraction(f.exp)]
+    for root in roots:
+        groups[abs(root.exp)] = groups.get(abs(root.exp), sp.S.One) * root.base ** sp.sign(root.exp)
+    rest = (f for f in node.args if f not in roots)
     return sp.Mul(*rest, *(base**power for power, base in groups.items()))
 
 
@@ -287,58 +284,47 @@ def _one_function(term: sp.Expr, kinds: tuple[Any, ...]) -> tuple[Any, Any] | No
 def _logs_together(node: sp.Expr) -> Any:
     """a*log(x) - a*log(y) as a*log(x/y)."""
     groups: dict[sp.Expr, sp.Expr] = {}
-    rest = []
-    for term in node.args:
-        split = _one_function(term, (sp.log,))
-        if split is None:
-            rest.append(term)
-        else:
-            power = -1 if split[1].could_extract_minus_sign() else 1
-            factor = split[1] * power
-            groups[factor] = groups.get(factor, sp.S.One) * split[0].args[0] ** power
+    splits = {term: _one_function(term, (sp.log,)) for term in node.args}
+    for log, factor in filter(None, splits.values()):
+        power = -1 if factor.could_extract_minus_sign() else 1
+        groups[factor * power] = groups.get(factor * power, sp.S.One) * log.args[0] ** power
+    rest = (term for term, split in splits.items() if split is None)
     return sp.Add(*rest, *(factor * sp.log(inner) for factor, inner in groups.items()))
 
 
 def _waves_together(node: sp.Expr) -> Any:
     """a*sin(u) + b*cos(u) as one sine with a phase; or a cosine, if that needs none."""
-    groups: dict[tuple[sp.Expr, sp.Expr], list[tuple[complex, sp.Expr]]] = {}
-    rest = []
+    groups: dict[tuple[sp.Expr, sp.Expr], list[complex]] = {}
+    total = node
     for term in node.args:
         split = _one_function(term, (sp.sin, sp.cos))
-        if split is None:
-            rest.append(term)
-            continue
-        wave, (size, factor) = split[0], split[1].as_coeff_Mul()
-        shift, inner = wave.args[0].as_coeff_Add()
-        angle = float(shift) + (math.pi / 2 if isinstance(wave, sp.cos) else 0.0)
-        groups.setdefault((factor, inner), []).append((float(size) * cmath.exp(1j * angle), term))
+        if split is not None:
+            size, factor = split[1].as_coeff_Mul()
+            shift, inner = split[0].args[0].as_coeff_Add()
+            angle = float(shift) + (math.pi / 2 if isinstance(split[0], sp.cos) else 0.0)
+            groups.setdefault((factor, inner), []).append(float(size) * cmath.exp(1j * angle))
+            total -= term
     for (factor, inner), waves in groups.items():
-        size, angle = cmath.polar(sum(w for w, _ in waves))
+        size, angle = cmath.polar(sum(waves))
         quarters = round(angle / (math.pi / 2))
-        if len(waves) == 1:
-            rest.append(waves[0][1])
-        elif abs(angle - quarters * math.pi / 2) <= NEGLIGIBLE:
-            rest.append(plain_number(size if quarters in (0, 1) else -size) * factor
-                        * (sp.cos if quarters % 2 else sp.sin)(inner))  # fmt: skip
+        if abs(angle - quarters * math.pi / 2) <= NEGLIGIBLE:
+            wave = (sp.cos if quarters % 2 else sp.sin)(inner)
+            total += plain_number(size if quarters in (0, 1) else -size) * factor * wave
         else:
-            rest.append(plain_number(size) * factor * sp.sin(inner + plain_number(angle)))
-    return sp.Add(*rest)
+            total += plain_number(size) * factor * sp.sin(inner + plain_number(angle))
+    return total
 
 
 def _exponentials_together(node: sp.Expr) -> Any:
     """a*exp(u) + a*exp(-u) as 2*a*cosh(u), and a*exp(u) - a*exp(-u) as 2*a*sinh(u)."""
-    found: dict[sp.Expr, sp.Expr] = {}
+    splits = [_one_function(term, (sp.exp,)) for term in node.args]
+    found = {split[0].args[0]: split[1] for split in splits if split is not None}
     total = node
-    for term in node.args:
-        split = _one_function(term, (sp.exp,))
-        if split is None:
-            continue
-        inner, factor = split[0].args[0], split[1]
-        ratio = factor / found[-inner] if -inner in found else sp.S.Zero
-        if ratio.is_number and abs(abs(ratio) - 1) <= NEGLIGIBLE:
-            whole = sp.cosh(inner) if ratio > 0 else sp.sinh(inner)
-            total += 2 * factor * whole - term - found[-inner] * sp.exp(-inner)
-        found[inner] = factor
+    for inner, factor in found.items():
+        ratio = found.get(-inner, sp.S.Zero) / factor
+        if not inner.could_extract_minus_sign() and ratio.is_number and abs(abs(ratio) - 1) <= NEGLIGIBLE:
+            whole = 2 * factor * (sp.cosh(inner) if ratio > 0 else sp.sinh(inner))
+            total += whole - factor * sp.exp(inner) - found[-inner] * sp.exp(-inner)
     return total
 
 
