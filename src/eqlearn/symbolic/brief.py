@@ -78,8 +78,6 @@ def brief(equation: Equation, X: np.ndarray, *, stop: Callable[[], bool] = never
     Its constants are fitted to those values. Elsewhere a form may be another function: `log(x**2)` is
     `2*log(x)` if all rows have x > 0.
     """
-    if equation.complexity > _MAX_NODES:
-        return equation
     symbols, columns = [real_symbol(v) for v in equation.variables], list(X.T)
 
     @cache
@@ -93,6 +91,8 @@ def brief(equation: Equation, X: np.ndarray, *, stop: Callable[[], bool] = never
         found = values(expr)
         return 1 if (found > 0).all() else -1 if (found < 0).all() else 0
 
+    if equation.complexity > _MAX_NODES or not np.isfinite(values(equation.expr)).all():
+        return equation
     best, form = equation, with_equal_numbers(equation.expr)
     shortest = plainness(Formula.of(equation).filled(plain_number(c) for c in equation.constants))
     for passed in range(_MAX_PASSES):

@@ -14,6 +14,7 @@ import sympy as sp
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import (
+    BY_CHANCE,
     FUNCTION_CHOICES,
     MAX_DIGITS,
     NEGLIGIBLE,
@@ -61,9 +62,10 @@ def snap_constant(value: float, tolerance: float, *, max_cost: float = math.inf)
 
 @lru_cache(maxsize=REMEMBERED)
 def plain_number(value: float) -> Any:
-    """A fraction, if the value is one to rounding; else a fitted constant."""
+    """A fraction, if the value is one to rounding and not by chance; else a fitted constant."""
     near = Fraction(value).limit_denominator(MAX_DENOMINATOR)
-    if near and abs(value - near) <= NEGLIGIBLE * abs(near) and abs(near) < 1 / NEGLIGIBLE:
+    rare = abs(near.numerator) * near.denominator < BY_CHANCE / NEGLIGIBLE
+    if near and rare and abs(value - near) <= NEGLIGIBLE * abs(near):
         return sp.Rational(near.numerator, near.denominator)
     return fitted(value)
 
