@@ -61,6 +61,16 @@ LAWS = [
     "a*tanh(x) + b*y",
     "a*cosh(b*x)",
     "1/(1 + a*exp(-b*x))",
+    "(x + a)*(y + b) + c",
+    "a*x*y/((x + b)*(y + c)) + z",
+    "a/(1 + b*x**2) + c*sin(y)",
+    "(x + y)/(z + a) + b",
+    "(a + x)/(b + y)",
+    "exp(-a*x)*(b + cos(c*y))",
+    "log(x**2/(y + a))",
+    "x/(y + a) + y/(x + b)",
+    "sqrt((x + a)*(y + b))",
+    "sin((x + a)*(y + b))",
 ]
 
 

@@ -63,6 +63,7 @@ _MAX_STEPS = 8  # of least squares, from constants that are right but for roundi
 _MAX_TERMS = 60  # of a numerator or denominator, multiplied out
 _MAX_DEGREE = 8  # of a generator
 _MAX_COLLECTED = 16  # terms of a sum out of which products are taken
+_MAX_WRITTEN = 60  # polynomials of a quotient that are tried in several forms
 _MAX_SUMS = 6  # sums of fractions that are written down, those of the fewest terms
 _MAX_PIVOTS = 64  # ways to divide factors by one of their coefficients
 
@@ -238,7 +239,7 @@ class Fractions:
         yield self.product(above, below)
         if is_number(self.bottom):
             yield self.product([self.top], below)
-            yield self.shortest({m: c / self._value(self.bottom) for m, c in self.top.items()})
+            yield self.shortest({m: c / sum(self.bottom.values()) for m, c in self.top.items()})
             return
         yield from self.sums(self.top, below)
         for factor, _ in alike(above) if len(above) > 1 else ():
@@ -256,7 +257,7 @@ class Fractions:
             terms = []
             for bottom in [self.one, *bottoms]:
                 others, rest = in_lowest_terms(self.bottom, bottom)
-                others = {m: c / self._value(rest) for m, c in others.items()}
+                others = {m: c / sum(rest.values()) for m, c in others.items()}
                 room = [a - b for a, b in zip(degrees(top), degrees(others), strict=True)]
                 terms.append((others, box(room)))
             found = combinations(top, terms)[:_MAX_SUMS]
@@ -269,9 +270,8 @@ class Fractions:
 
     def product(self, above: Sequence[Polynomial], below: Sequence[Polynomial]) -> Any:
         """Factors over factors, each divided by one of its coefficients so that few constants are left."""
-        signed = [(f, k) for f, k in alike(above)] + [(f, -k) for f, k in alike(below)]
         number, sums = 1.0, []
-        for factor, k in signed:
+        for factor, k in alike(above) + [(f, -k) for f, k in alike(below)]:
             plain = self._plain(factor)
             if len(plain) == 1:
                 ((monomial, value),) = plain.items()
@@ -305,10 +305,12 @@ class Fractions:
         key = (factored, *sorted((m, float(f"{c:.12g}")) for m, c in polynomial.items()))
         if key not in self.written:
             forms = [self._sum_of(polynomial)]
-            if 2 < len(polynomial) <= _MAX_COLLECTED and not self.stop():
+            small = 2 < len(polynomial) <= _MAX_COLLECTED and len(self.written) < _MAX_WRITTEN
+            split = factors(polynomial) if small and factored and not self.stop() else ()
+            if len(split) > 1:
+                forms.append(self.product(split, []))
+            elif small and not self.stop():
                 forms += self._collected(polynomial)
-                split = factors(polynomial) if factored else ()
-                forms += [self.product(split, [])] if len(split) > 1 else []
             self.written[key] = min(forms, key=formula_length)
         return self.written[key]
 
@@ -329,19 +331,14 @@ class Fractions:
 
     def _plain(self, polynomial: Polynomial) -> Polynomial:
         """The same in the generators themselves, not in parts of their size."""
-        sizes = self.sizes
-        return {m: c / math.prod(s**k for s, k in zip(sizes, m, strict=True)) for m, c in polynomial.items()}
+        return {m: c / math.prod(map(pow, self.sizes, m)) for m, c in polynomial.items()}
 
     def _sum_of(self, polynomial: Polynomial, changed: Mapping[Any, Any] = MappingProxyType({})) -> Any:
         plain = self._plain(polynomial)
         return sp.Add(*(plain_number(c) * self._monomial(m, changed) for m, c in plain.items()))
 
     def _monomial(self, monomial: Monomial, changed: Mapping[Any, Any] = MappingProxyType({})) -> Any:
-        powers = zip(self.generators, monomial, strict=True)
-        return sp.Mul(*(changed.get(expr, expr) ** k for expr, k in powers))
-
-    def _value(self, number: Polynomial) -> float:
-        return next(iter(number.values()))
+        return sp.Mul(*(changed.get(g, g) ** k for g, k in zip(self.generators, monomial, strict=True)))
 
 
 def _bounded(polynomial: Polynomial) -> Polynomial:
