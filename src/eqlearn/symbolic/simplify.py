@@ -249,7 +249,8 @@ def equivalents(node: sp.Expr, sign: Callable[[sp.Expr], int]) -> Iterator[Any]:
             if cosine in node.args:
                 yield node / (sine * cosine) * sp.sin(2 * sine.args[0]) / 2
     elif isinstance(node, sp.Add):
-        yield from (_logs_together(node), _waves_together(node), _exponentials_together(node))
+        yield from (_logs_together(node, 1), _logs_together(node, 2), _waves_together(node))
+        yield _exponentials_together(node)
 
 
 def _by_sign(product: sp.Expr, sign: Callable[[sp.Expr], int]) -> tuple[list[tuple[Any, Any]], Any]:
@@ -281,15 +282,17 @@ def _one_function(term: sp.Expr, kinds: tuple[Any, ...]) -> tuple[Any, Any] | No
     return (found[0], term / found[0]) if len(found) == 1 else None
 
 
-def _logs_together(node: sp.Expr) -> Any:
-    """a*log(x) - a*log(y) as a*log(x/y)."""
+def _logs_together(node: sp.Expr, highest: int) -> Any:
+    """a*log(x) - a*log(y) as a*log(x/y), and with powers up to 2, 2*log(x) - log(y) as log(x**2/y)."""
     groups: dict[sp.Expr, sp.Expr] = {}
     splits = {term: _one_function(term, (sp.log,)) for term in node.args}
     for log, factor in filter(None, splits.values()):
-        power = -1 if factor.could_extract_minus_sign() else 1
-        groups[factor * power] = groups.get(factor * power, sp.S.One) * log.args[0] ** power
-    rest = (term for term, split in splits.items() if split is None)
-    return sp.Add(*rest, *(factor * sp.log(inner) for factor, inner in groups.items()))
+        number, rest = factor.as_coeff_Mul()
+        power = number if number.is_Integer and abs(number) <= highest else -1 if number < 0 else 1
+        rest *= number / power
+        groups[rest] = groups.get(rest, sp.S.One) * log.args[0] ** power
+    others = (term for term, split in splits.items() if split is None)
+    return sp.Add(*others, *(factor * sp.log(inner) for factor, inner in groups.items()))
 
 
 def _waves_together(node: sp.Expr) -> Any:
