@@ -272,8 +272,7 @@ def _roots_together(node: sp.Expr) -> Any:
     roots = [f for f in node.args if isinstance(f, sp.Pow) and _is_fraction(f.exp)]
     for root in roots:
         groups[abs(root.exp)] = groups.get(abs(root.exp), sp.S.One) * root.base ** sp.sign(root.exp)
-    rest = (f for f in node.args if f not in roots)
-    return sp.Mul(*rest, *(base**power for power, base in groups.items()))
+    return sp.Mul(*(f for f in node.args if f not in roots), *(b**power for power, b in groups.items()))
 
 
 def _one_function(term: sp.Expr, kinds: tuple[Any, ...]) -> tuple[Any, Any] | None:
@@ -289,8 +288,8 @@ def _logs_together(node: sp.Expr, highest: int) -> Any:
     for log, factor in filter(None, splits.values()):
         number, rest = factor.as_coeff_Mul()
         power = number if number.is_Integer and abs(number) <= highest else -1 if number < 0 else 1
-        rest *= number / power
-        groups[rest] = groups.get(rest, sp.S.One) * log.args[0] ** power
+        outer = rest * number / power
+        groups[outer] = groups.get(outer, sp.S.One) * log.args[0] ** power
     others = (term for term, split in splits.items() if split is None)
     return sp.Add(*others, *(factor * sp.log(inner) for factor, inner in groups.items()))
 
