@@ -1,5 +1,7 @@
 """From a fit to a candidate: constants that have a value of their own, and errors on the data at hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -133,3 +135,51 @@ def test_bars_stay_where_a_row_of_validation_has_the_other_sign():
 
     assert "abs" not in str(Finisher(features, ("x",), table).read(network)[0]).lower()
     assert "abs" in str(Finisher(features, ("x",), table, other).read(network)[0]).lower()
+
+
+def law_and_finisher(law, noise=0.0):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(0.1, 0.45, size=(60, 3))
+    names = ("x", "y", "z")
+    y = Equation.parse(law, names)(rows) + noise * rng.normal(size=60)
+    table = Table(rows, y[:, None])
+    return Finisher(Features.of(table.X, table.y, logarithms=False, degree=1), names, table), names
+
+
+LONG = "((y - 4.48)*(1 - x - z) + x)/(1 - x - z)"
+
+
+def candidate_of(finisher, names, text):
+    equation = Equation.parse(text, names)
+    fit = Formula.of(equation).fit(finisher.training.X, finisher.training.y[:, 0], steps=3)
+    return finisher.measure([equation], [fit.constants], method="rational")
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01])
+def test_a_law_in_a_long_form_is_delivered_in_its_shortest(noise):
+    finisher, names = law_and_finisher("x/(1 - x - z) + y - 4.48", noise)
+    text = "(4.48*x + 4.48*z - 4.48 + x - x*y - y*z + y)/(1 - x - z)"
+    candidate = candidate_of(finisher, names, text)
+
+    short = finisher.in_brief(candidate)
+
+    assert short.complexity <= 11 < candidate.complexity
+    assert short.description_length < candidate.description_length
+    assert short.exact == candidate.exact
+    assert short.method == "rational"
+    assert short.training_error <= max(candidate.training_error * 1.001, 1e-10)
+
+
+def test_what_can_not_be_said_more_briefly_is_the_same_candidate():
+    finisher, names = law_and_finisher("x*y + z")
+    candidate = candidate_of(finisher, names, "x*y + z")
+
+    assert finisher.in_brief(candidate) is candidate
+
+
+def test_out_of_time_a_candidate_stays_as_it_is():
+    finisher, names = law_and_finisher("x/(1 - x - z) + y - 4.48")
+    late = replace(finisher, stop=lambda: True)
+    candidate = candidate_of(late, names, LONG)
+
+    assert late.in_brief(candidate) is candidate

@@ -83,6 +83,8 @@ DECISIVE = math.log(1_000)
 # A constant may move to a simple number by three standard errors, and by rounding or an integrator's error
 # in any case.
 SNAP_ERRORS, SNAP_ROUNDING = 3.0, 1e-5
+# A constant that equals a fraction to rounding is that fraction unless one so near is as likely as this.
+BY_CHANCE = 1e-3
 # A function costs as much as the choice of one out of this number, whatever the table of functions holds:
 # lengths of different runs stay comparable, and registering a function makes no other formula dearer.
 FUNCTION_CHOICES = 12

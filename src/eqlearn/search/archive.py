@@ -68,6 +68,13 @@ class Archive:
         began = time.time()
         try:
             candidate = self.finisher.candidate(fit, method, snap)
+            # A law in a long form would have the search go on for a shorter one.
+            if (
+                candidate is not None
+                and candidate.exact
+                and candidate.complexity > self.settings.reading.max_brief
+            ):
+                candidate = self.finisher.in_brief(candidate)
         except NotFinite:
             candidate = None
         if candidate is None:
@@ -117,10 +124,21 @@ class Archive:
                 self._read("stepwise", fit, snap=False)
         front = pareto_front(self.candidates)
         if self.best.exact:
-            return front
+            return pareto_front(self._in_brief(front, deadline))
         # What predicts best may be longer than something that fits better.
-        fitted = self._on_all_rows(united(front, best_predictions(self.candidates)), deadline)
+        best = self._in_brief(united(front, best_predictions(self.candidates)), deadline)
+        fitted = self._on_all_rows(best, deadline)
         return united(pareto_front(fitted), [best_description(fitted)])
+
+    def _in_brief(self, front: tuple[Candidate, ...], deadline: Deadline) -> tuple[Candidate, ...]:
+        """The same candidates in their shortest forms, the shortest description first as long as there is
+        time."""
+        short = {id(c): c for c in front}
+        for candidate in sorted(front, key=lambda c: c.description_length):
+            if deadline():
+                break
+            short[id(candidate)] = self.finisher.in_brief(candidate)
+        return tuple(short.values())
 
     def _on_all_rows(self, front: tuple[Candidate, ...], deadline: Deadline) -> tuple[Candidate, ...]:
         """The same candidates, fitted to the rows held out as well: few rows decide better than fewer."""

@@ -25,6 +25,7 @@ from eqlearn.search.candidate import Candidate, formula_costs
 from eqlearn.search.features import Features
 from eqlearn.search.leave_one_out import leave_one_out, structure_cost
 from eqlearn.search.networks.fit import Fit
+from eqlearn.symbolic.brief import brief
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.parametric import Constant, ConstantFit, Formula
@@ -51,6 +52,11 @@ class Finisher:
         smallest = FLATTEST * np.abs(y).max(axis=0)
         return np.where(smallest > 0, np.maximum(y.std(axis=0), smallest), 1.0)
 
+    @cached_property
+    def _seen(self) -> np.ndarray:
+        """All rows that a formula is read for."""
+        return self.training.X if self.validation is None else np.vstack([self.training.X, self.validation.X])
+
     def network(self, fit: Fit) -> EQL:
         """The fitted network with its output in the user's units; its inputs are the scaled ones."""
         return self.in_units_(fit.population.network(0, fit.theta))
@@ -70,11 +76,10 @@ class Finisher:
 
     def _without_idle_bars(self, equation: Equation) -> Equation:
         """|g| as g or -g, where g has one sign on all rows of training and validation."""
-        X = self.training.X if self.validation is None else np.vstack([self.training.X, self.validation.X])
         signs: dict[sp.Expr, sp.Expr] = {}
         for bars in equation.expr.atoms(sp.Abs):
             inner = bars.args[0]
-            values = Equation(inner, self.variables)(X)
+            values = Equation(inner, self.variables)(self._seen)
             if (values >= 0).all() or (values <= 0).all():
                 signs[bars] = inner if (values >= 0).all() else -inner
         if not signs:
@@ -94,6 +99,24 @@ class Finisher:
             return None
         equations, constants = zip(*(s for s in tidied if s is not None), strict=True)
         return self.measure(equations, constants, network, method)
+
+    def in_brief(self, candidate: Candidate) -> Candidate:
+        """The candidate with its equations in the shortest forms that have the same values on all rows; as it
+        is, if they fit no better or their description is longer."""
+        forms = [brief(equation, self._seen, stop=self.stop) for equation in candidate.equations]
+        if all(form is equation for form, equation in zip(forms, candidate.equations, strict=True)):
+            return candidate
+        equations, constants = [], []
+        for k, form in enumerate(forms):
+            formula = Formula.of(form)
+            fit = formula.fit(self.training.X, self.training.y[:, k], self.training.weight, stop=self.stop)
+            if fit.loose or not math.isfinite(fit.error):
+                return candidate
+            equations.append(formula.with_constants(list(fit.values)))
+            constants.append(fit.constants)
+        short = self.measure(equations, constants, candidate.network, candidate.method)
+        worse = short.training_error > max(candidate.training_error, EXACT_ERROR) * 1.001
+        return candidate if worse or short.description_length > candidate.description_length else short
 
     def constant(self) -> Candidate:
         """The mean: what every equation has to beat, and what is left when all else fails."""

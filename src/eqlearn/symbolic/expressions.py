@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -15,6 +15,7 @@ import sympy as sp
 
 from eqlearn.errors import InvalidArgument, InvalidExpression, NotFinite
 from eqlearn.functions import FUNCTIONS, NAMES
+from eqlearn.numerics.criteria import NEGLIGIBLE
 from eqlearn.validation.options import did_you_mean
 
 Order: TypeAlias = "dict[sp.Expr, tuple[sp.Expr, ...]]"
@@ -208,6 +209,19 @@ def same(left: Sequence[Any], right: Sequence[Any]) -> bool:
     return all(a is b for a, b in zip(left, right, strict=True))
 
 
+def with_equal_numbers(expr: sp.Expr) -> Any:
+    """Constants that are the same to rounding, but for their sign, made the very same."""
+    known: list[sp.Float] = []
+    equal: dict[sp.Expr, sp.Expr] = {}
+    for number in (node for node in parts(expr) if isinstance(node, sp.Float)):
+        near = next((k for k in known if abs(abs(number / k) - 1) <= NEGLIGIBLE), None)
+        if near is None:
+            known.append(number)
+        else:
+            equal[number] = near if number * near > 0 else -near
+    return expr.xreplace(equal)
+
+
 def canonical(expr: sp.Expr, variables: Sequence[str]) -> Any:
     """`expr` in the variables' own symbols, built anew, its fitted constants rounded to float64.
 
@@ -272,3 +286,42 @@ def _rounded(number: sp.Float, beside_exp: bool = False) -> sp.Float:
         )
     rounded = fitted(value)
     return number if number == rounded else rounded
+
+
+def is_rational(node: sp.Expr) -> bool:
+    """Whether a part is a sum, product or whole power."""
+    return isinstance(node, (sp.Add, sp.Mul)) or (isinstance(node, sp.Pow) and bool(node.exp.is_Integer))
+
+
+def _leaves(node: sp.Expr) -> list[sp.Expr]:
+    if node.is_number:
+        return []
+    if is_rational(node):
+        return list(dict.fromkeys(leaf for a in node.args for leaf in _leaves(a)))
+    return [node]
+
+
+def generators(node: sp.Expr) -> Iterator[tuple[Any, dict[sp.Expr, int]]]:
+    """What a part made of sums, products and whole powers is a quotient of polynomials in, and which of its
+    leaves are what powers of each: x and x**(3/2) of √x, exp(2*x) of exp(x)."""
+    kinds: dict[tuple[bool, sp.Expr], dict[sp.Expr, sp.Expr]] = {}
+    for leaf in _leaves(node):
+        if isinstance(leaf, sp.exp):
+            rate, rest = leaf.args[0].as_coeff_Mul()
+            kinds.setdefault((True, rest), {})[leaf] = rate
+        elif isinstance(leaf, sp.Pow) and leaf.exp.is_number:
+            kinds.setdefault((False, leaf.base), {})[leaf] = leaf.exp
+        else:
+            kinds.setdefault((False, leaf), {})[leaf] = sp.S.One
+    for (exponential, rest), rates in kinds.items():
+        least = min(rates.values(), key=lambda r: abs(float(r)))
+        units = [u for u in (abs(least), abs(least) / 2, abs(least) / 3) if _all_whole(rates.values(), u)]
+        sharing = [(units[0], rates)] if units else [(r, {leaf: r}) for leaf, r in rates.items()]
+        for unit, members in sharing:
+            expr = sp.exp(unit * rest) if exponential else rest**unit
+            yield expr, {leaf: round(float(rate / unit)) for leaf, rate in members.items()}
+
+
+def _all_whole(rates: Any, unit: sp.Expr) -> bool:
+    ratios = [float(rate / unit) for rate in rates]
+    return all(abs(r - round(r)) <= NEGLIGIBLE * abs(r) for r in ratios)

@@ -6,15 +6,19 @@ distinct part once, and give the same answer on every machine.
 
 from __future__ import annotations
 
+import cmath
 import itertools
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
+from eqlearn.numerics.criteria import NEGLIGIBLE
 from eqlearn.symbolic.expressions import NOT_REAL, complexity, fitted, parts, same
+from eqlearn.symbolic.snap import plain_number
 from eqlearn.symbolic.tape import lower
 
 _MAX_PARTS = 20_000  # beyond, a formula is left as it is
@@ -224,6 +228,106 @@ def _count_terms(node: sp.Expr) -> int | float:
         terms, power = len(node.base.args), int(node.exp)
         return math.comb(terms + power - 1, power) if terms * power < 100 else math.inf
     return 1
+
+
+def equivalents(node: sp.Expr, sign: Callable[[sp.Expr], int]) -> Iterator[Any]:
+    """Other forms of one part by laws of its functions, where `sign(g)` is that of g on all data, or 0:
+    log(x**2) is 2*log(x) for positive x."""
+    if isinstance(node, sp.Abs) and sign(node.args[0]):
+        yield sign(node.args[0]) * node.args[0]
+    elif isinstance(node, sp.log):
+        known, rest = _by_sign(node.args[0], sign)
+        yield sp.Add(*(power * sp.log(base) for base, power in known), sp.log(rest))
+    elif isinstance(node, sp.Pow) and node.exp.is_number and not node.exp.is_Integer:
+        known, rest = _by_sign(node.base, sign)
+        yield sp.Mul(*(base ** (power * node.exp) for base, power in known), rest**node.exp)
+    elif isinstance(node, sp.Mul):
+        yield _roots_together(node)
+        for sine in (f for f in node.args if isinstance(f, sp.sin)):
+            cosine = sp.cos(sine.args[0])
+            yield node / sine * cosine * sp.tan(sine.args[0])
+            if cosine in node.args:
+                yield node / (sine * cosine) * sp.sin(2 * sine.args[0]) / 2
+    elif isinstance(node, sp.Add):
+        yield from (_logs_together(node, 1), _logs_together(node, 2), _waves_together(node))
+        yield _exponentials_together(node)
+
+
+def _by_sign(product: sp.Expr, sign: Callable[[sp.Expr], int]) -> tuple[list[tuple[Any, Any]], Any]:
+    """|factors| that have a sign on the data, with their exponents, and the product of what is left."""
+    known, rest = [], sp.S.One
+    for factor in sp.Mul.make_args(product):
+        base, power = (factor.base, factor.exp) if isinstance(factor, sp.Pow) else (factor, sp.S.One)
+        if power.is_number and sign(base):
+            known.append((sign(base) * base, power))
+            rest *= sign(base) ** power if power.is_Integer else 1
+        else:
+            rest *= factor
+    return known, rest
+
+
+def _roots_together(node: sp.Expr) -> Any:
+    """sqrt(x)*sqrt(y) as sqrt(x*y): where one of them is real, its argument is not negative."""
+    groups: dict[sp.Expr, sp.Expr] = {}
+    roots = [f for f in node.args if isinstance(f, sp.Pow) and _is_fraction(f.exp)]
+    for root in roots:
+        groups[abs(root.exp)] = groups.get(abs(root.exp), sp.S.One) * root.base ** sp.sign(root.exp)
+    return sp.Mul(*(f for f in node.args if f not in roots), *(b**power for power, b in groups.items()))
+
+
+def _one_function(term: sp.Expr, kinds: tuple[Any, ...]) -> tuple[Any, Any] | None:
+    """A term as its only factor of these kinds and the others."""
+    found = [f for f in sp.Mul.make_args(term) if isinstance(f, kinds) and not f.is_number]
+    return (found[0], term / found[0]) if len(found) == 1 else None
+
+
+def _logs_together(node: sp.Expr, highest: int) -> Any:
+    """a*log(x) - a*log(y) as a*log(x/y), and with powers up to 2, 2*log(x) - log(y) as log(x**2/y)."""
+    groups: dict[sp.Expr, sp.Expr] = {}
+    splits = {term: _one_function(term, (sp.log,)) for term in node.args}
+    for log, factor in filter(None, splits.values()):
+        number, rest = factor.as_coeff_Mul()
+        power = number if number.is_Integer and abs(number) <= highest else -1 if number < 0 else 1
+        outer = rest * number / power
+        groups[outer] = groups.get(outer, sp.S.One) * log.args[0] ** power
+    others = (term for term, split in splits.items() if split is None)
+    return sp.Add(*others, *(factor * sp.log(inner) for factor, inner in groups.items()))
+
+
+def _waves_together(node: sp.Expr) -> Any:
+    """a*sin(u) + b*cos(u) as one sine with a phase; or a cosine, if that needs none."""
+    groups: dict[tuple[sp.Expr, sp.Expr], list[complex]] = {}
+    total = node
+    for term in node.args:
+        split = _one_function(term, (sp.sin, sp.cos))
+        if split is not None:
+            size, factor = split[1].as_coeff_Mul()
+            shift, inner = split[0].args[0].as_coeff_Add()
+            angle = float(shift) + (math.pi / 2 if isinstance(split[0], sp.cos) else 0.0)
+            groups.setdefault((factor, inner), []).append(float(size) * cmath.exp(1j * angle))
+            total -= term
+    for (factor, inner), waves in groups.items():
+        size, angle = cmath.polar(sum(waves))
+        quarters = round(angle / (math.pi / 2))
+        if abs(angle - quarters * math.pi / 2) <= NEGLIGIBLE:
+            wave = (sp.cos if quarters % 2 else sp.sin)(inner)
+            total += plain_number(size if quarters in (0, 1) else -size) * factor * wave
+        else:
+            total += plain_number(size) * factor * sp.sin(inner + plain_number(angle))
+    return total
+
+
+def _exponentials_together(node: sp.Expr) -> Any:
+    """a*exp(u) + a*exp(-u) as 2*a*cosh(u), and a*exp(u) - a*exp(-u) as 2*a*sinh(u)."""
+    splits = [_one_function(term, (sp.exp,)) for term in node.args]
+    found = {split[0].args[0]: split[1] for split in splits if split is not None}
+    total = node
+    for inner, factor in found.items():
+        ratio = found.get(-inner, sp.S.Zero) / factor
+        if not inner.could_extract_minus_sign() and ratio.is_number and abs(abs(ratio) - 1) <= NEGLIGIBLE:
+            whole = 2 * factor * (sp.cosh(inner) if ratio > 0 else sp.sinh(inner))
+            total += whole - factor * sp.exp(inner) - found[-inner] * sp.exp(-inner)
+    return total
 
 
 def _faithful(form: sp.Expr, original: sp.Expr) -> bool:

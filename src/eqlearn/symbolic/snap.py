@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -12,7 +13,17 @@ import sympy as sp
 
 from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import SNAP_ERRORS, SNAP_ROUNDING, constant_cost
+from eqlearn.numerics.criteria import (
+    BY_CHANCE,
+    FUNCTION_CHOICES,
+    MAX_DIGITS,
+    NEGLIGIBLE,
+    SNAP_ERRORS,
+    SNAP_ROUNDING,
+    constant_cost,
+    description_length,
+)
+from eqlearn.symbolic.expressions import REMEMBERED, complexity, fitted, parts
 from eqlearn.symbolic.tape import number_value
 from eqlearn.validation.options import check_least
 
@@ -49,6 +60,16 @@ def snap_constant(value: float, tolerance: float, *, max_cost: float = math.inf)
     return int(math.copysign(1, value)) * min(affordable, key=number_cost)
 
 
+@lru_cache(maxsize=REMEMBERED)
+def plain_number(value: float) -> Any:
+    """A fraction, if the value is one to rounding and not by chance; else a fitted constant."""
+    near = Fraction(value).limit_denominator(MAX_DENOMINATOR)
+    rare = abs(near.numerator) * near.denominator < BY_CHANCE / NEGLIGIBLE
+    if near and rare and abs(value - near) <= NEGLIGIBLE * abs(near):
+        return sp.Rational(near.numerator, near.denominator)
+    return fitted(value)
+
+
 def trusted_bits(value: float, tolerance: float) -> float:
     """What a number within `tolerance` of `value` may cost to be there by chance in at most one of eight
     cases."""
@@ -78,6 +99,34 @@ def number_cost(number: sp.Expr) -> float:
         f"`number` must be an exact product of fractions, roots, pi and e, got {number}; "
         "a fitted constant costs what its precision costs"
     )
+
+
+def number_length(number: sp.Expr) -> float:
+    """What a number costs in a formula, in nats; a fitted one all its digits, 0 and ±1 nothing."""
+    if isinstance(number, sp.Float):
+        return MAX_DIGITS
+    return number_cost(number) * math.log(2) if number.is_Rational and number not in (0, 1, -1) else 0.0
+
+
+@lru_cache(maxsize=REMEMBERED)
+def added_length(value: float, factor: bool) -> float:
+    """What a number adds to a formula's length; a factor of a term comes with its multiplication."""
+    number = plain_number(value)
+    return number_length(number) + (2 * math.log(FUNCTION_CHOICES) if factor and abs(number) != 1 else 0.0)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def formula_length(expr: sp.Expr) -> float:
+    """The description length of a formula alone, its fitted constants known to all their digits."""
+    every = list(sp.preorder_traversal(expr))
+    symbols = {node if isinstance(node, sp.Symbol) else node.func for node in every if not node.is_Number}
+    return description_length(0, 1.0, sum(map(number_length, every)), complexity(expr), len(symbols) + 1)
+
+
+def plainness(expr: sp.Expr) -> tuple[float, int]:
+    """Its length, and of forms of one length how much stands inside of functions: 2*log(x), not log(x**2)."""
+    inner = (a for node in parts(expr) if isinstance(node, sp.Function) for a in node.args)
+    return formula_length(expr), sum(map(complexity, inner))
 
 
 def _nearest_kind(low: float, high: float, root: int, factor: sp.Expr) -> Any:
