@@ -164,8 +164,10 @@ def test_a_stop_ends_the_search_with_what_there_is():
 
 # --- Ctrl-C, journal --------------------------------------------------------------------------------------
 
-TINY = replace(QUICK, warm_steps=60, structures=8, kept=4, screened=60, compared=100, serving_starts=2)
-BRIEF = replace(SHORT, form="residual", structures=TINY)
+TINY = replace(
+    QUICK, warm_steps=60, structures=8, kept=4, screened=60, compared=100, serving_starts=2, functions=5
+)
+BRIEF = replace(SHORT, form="residual", structures=TINY, candidates=1, finished=1)
 FALLEN = KINEMATICS.pairs(3, series=20)
 
 
