@@ -19,7 +19,7 @@ from eqlearn.latent.gauge import Gauge, canonical_gauge
 from eqlearn.latent.motion.cells import rollout
 from eqlearn.latent.motion.law import Law
 from eqlearn.latent.motion.own import OwnEncoder
-from eqlearn.latent.motion.refine import Propagation, Refined, eliminate_terms, refine
+from eqlearn.latent.motion.refine import Propagation, Refined, eliminate_terms, refine, snapped
 from eqlearn.latent.motion.series import SeriesEncoder
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.least_squares import linear_fit
@@ -64,6 +64,8 @@ def finish(
     problem = Propagation.of(propagated, some)
     fit = started(law, z[:, some], problem, stop=stop)
     tell(fit)
+    problem = problem.floored(fit)
+    fit = replace(fit, floor=problem.floor)
     fit = eliminate_terms(fit, problem, stop=stop)
     tell(fit)
     fit = _tidied(fit, problem, stop)
@@ -78,8 +80,10 @@ def finish(
         fit = wider
         tell(fit)
     if z.shape[1] <= FINISH.max_series:
-        return fit
-    return _canonical(refine(fit.law, _carried(z, fit.latent, some), Propagation.of(propagated), stop=stop))
+        return snapped(fit, problem, stop=stop)
+    problem = replace(Propagation.of(propagated), floor=problem.floor)
+    fit = _canonical(refine(fit.law, _carried(z, fit.latent, some), problem, stop=stop))
+    return snapped(fit, problem, stop=stop)
 
 
 def glanced(
