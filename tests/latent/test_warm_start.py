@@ -209,6 +209,14 @@ def test_a_training_that_was_stopped_goes_on_from_its_journal(tmp_path):
     assert start(lambda: False) == pytest.approx(whole, rel=1e-6)
 
 
+def test_a_training_that_has_time_for_fewer_steps_after_a_kill_is_done(tmp_path):
+    def start(steps):
+        settings = replace(SMALL, warm_steps=steps)
+        return warm_start({"a": encoder()}, {"a": 1}, data(), settings=settings, journal=tmp_path)
+
+    assert start(50).held_error == start(30).held_error
+
+
 class Stream:
     """Batches of a few rows, endless, each known by its number."""
 

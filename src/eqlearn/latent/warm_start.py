@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -260,7 +260,9 @@ def fitted_by(
     optimiser = partial(adamw, weight_decay=settings.decay)
 
     def begin(state: TrainingState | None) -> Training:
-        return train(model, loss, (phase,), optimiser=optimiser, record_every=record_every, resume=state)
+        # In a search with a budget, there may have been time for more steps before a kill than there is now.
+        whole = phase if state is None else replace(phase, steps=max(phase.steps, state.step))
+        return train(model, loss, (whole,), optimiser=optimiser, record_every=record_every, resume=state)
 
     for record in begin(None) if path is None else followed(path, begin):
         yield record
