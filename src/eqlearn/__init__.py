@@ -48,7 +48,6 @@ _HOMES = {
     # Equations behind encoders and in cells
     "eqlearn.latent.motion.cells": "CellShape EQLCell rollout",
     "eqlearn.latent.motion.series": "EncoderShape SeriesEncoder",
-    "eqlearn.latent.motion.search": "DynamicsSearch",
     "eqlearn.latent.motion.system": "DynamicsSystem FoundDynamics Pairs PropagationLoss encoder_scales",
     "eqlearn.latent.motion.find": "DynamicsSettings train_dynamics",
     "eqlearn.latent.gauge": "Gauge fit_gauge rewritten without_small",
@@ -56,7 +55,7 @@ _HOMES = {
     "eqlearn.latent.arithmetic": "ImageArithmetic",
     "eqlearn.latent.discover": "discover_latent",
     "eqlearn.latent.stages": "LatentProgress",
-    "eqlearn.latent.settings": "LatentSettings",
+    "eqlearn.latent.settings": "DynamicsSearch LatentSettings",
     "eqlearn.latent.found": "FoundLatent LatentCandidate LatentModel",
     "eqlearn.validation.latents": "Gathered",
     "eqlearn.latent.encoder": "Encoder make_encoder register_encoder",

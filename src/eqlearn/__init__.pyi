@@ -46,7 +46,6 @@ from eqlearn.latent.motion.cells import EQLCell as EQLCell
 from eqlearn.latent.motion.cells import rollout as rollout
 from eqlearn.latent.motion.find import DynamicsSettings as DynamicsSettings
 from eqlearn.latent.motion.find import train_dynamics as train_dynamics
-from eqlearn.latent.motion.search import DynamicsSearch as DynamicsSearch
 from eqlearn.latent.motion.series import EncoderShape as EncoderShape
 from eqlearn.latent.motion.series import SeriesEncoder as SeriesEncoder
 from eqlearn.latent.motion.system import DynamicsSystem as DynamicsSystem
@@ -54,6 +53,7 @@ from eqlearn.latent.motion.system import FoundDynamics as FoundDynamics
 from eqlearn.latent.motion.system import Pairs as Pairs
 from eqlearn.latent.motion.system import PropagationLoss as PropagationLoss
 from eqlearn.latent.motion.system import encoder_scales as encoder_scales
+from eqlearn.latent.settings import DynamicsSearch as DynamicsSearch
 from eqlearn.latent.settings import LatentSettings as LatentSettings
 from eqlearn.latent.stages import LatentProgress as LatentProgress
 from eqlearn.nn.eql import EQL as EQL

@@ -76,18 +76,6 @@ def test_looking_at_latents_leaves_the_encoder_as_it_was():
     assert all(torch.equal(t, before[name]) for name, t in encoder.state_dict().items())
 
 
-def test_a_held_normalisation_stays_as_it_is_in_training():
-    encoder = ImageEncoder(8, channels=(2,), kernel=3, dense=(4,))
-    images = torch.rand(40, 8, 8) * 255
-    take_statistics_(encoder, images)
-    at_rest = encoder.eval()(images)
-
-    encoder.hold_normalisation_()
-
-    torch.testing.assert_close(encoder.train()(images[:10]), at_rest[:10])
-    assert encoder.features.training
-
-
 @pytest.mark.parametrize("count", [251, 437])
 def test_every_image_counts_once_when_statistics_are_settled(count):
     encoder, images = small_encoder(), some_images(count)

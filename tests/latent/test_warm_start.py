@@ -1,6 +1,7 @@
 """Warm starts: encoders of any kind trained with a smooth head, and nothing of the user's touched."""
 
 from dataclasses import replace
+from itertools import count
 
 import pytest
 import torch
@@ -206,3 +207,53 @@ def test_a_training_that_was_stopped_goes_on_from_its_journal(tmp_path):
     start(lambda: len(seen) > 0 or seen.append(1))
 
     assert start(lambda: False) == pytest.approx(whole, rel=1e-6)
+
+
+def test_a_training_that_has_time_for_fewer_steps_after_a_kill_is_done(tmp_path):
+    def start(steps):
+        settings = replace(SMALL, warm_steps=steps)
+        return warm_start({"a": encoder()}, {"a": 1}, data(), settings=settings, journal=tmp_path)
+
+    assert start(50).held_error == start(30).held_error
+
+
+class Stream:
+    """Batches of a few rows, endless, each known by its number."""
+
+    def __init__(self, skips):
+        self.rows, self.numbers, self.seen = data().training, count(), []
+        if skips:
+            self.skip_ = lambda batches: [next(self.numbers) for _ in range(batches)]
+
+    def __iter__(self):
+        for number in self.numbers:
+            self.seen.append(number)
+            batch = self.rows[torch.arange(7 * number, 7 * number + 30) % len(self.rows)]
+            yield {"a": batch.inputs["a"], "x0": batch.columns[:, 0], "y": batch.y}
+
+
+@pytest.mark.parametrize("skips", [True, False])
+@pytest.mark.parametrize("stopped_in", [0, 1])
+def test_a_stream_goes_on_after_a_kill_with_the_batches_that_would_have_come(tmp_path, skips, stopped_in):
+    def starts(journal, steps=1_000):
+        """Two starts after each other, until so many steps were told; what they leave, the batches drawn."""
+        stream, told = Stream(skips), []
+        rows = LatentData(data().training, data().held, ("x0",), stream)
+        left = []
+        for seed in (0, 1):
+            start = warm_start(
+                {"a": encoder()}, {"a": 1}, rows, seed=seed, settings=SMALL, journal=journal,
+                on_record=lambda kind, record: told.append(record.step), stop=lambda: 25 * len(told) >= steps,
+            )  # fmt: skip
+            left.append(start.held_error)
+            if 25 * len(told) >= steps:
+                break
+        return left, stream.seen
+
+    whole, drawn = starts(tmp_path / "whole")
+    starts(tmp_path / "part", steps=25 + 50 * stopped_in)
+    again, new = starts(tmp_path / "part")
+
+    assert again == whole
+    assert drawn == list(range(100))
+    assert new[-50:] == drawn[-50:]

@@ -53,7 +53,7 @@ def test_a_killed_run_goes_on_where_it_was_to_the_same_end(tmp_path):
     assert result.exit_code == 0, result.output
     command = [sys.executable, "-c", "from eqlearn.paper.commands import app; app()", *words, str(part)]
     threads = {"OMP_NUM_THREADS": str(torch.get_num_threads())}
-    state, began = part / "paper-half-quick-0-training.safetensors", time.monotonic()
+    state, began = part / "paper-half-quick-0" / "training.safetensors", time.monotonic()
     with subprocess.Popen(command, env=os.environ | threads, stdout=subprocess.DEVNULL) as run:
         while not state.exists() and run.poll() is None and time.monotonic() - began < PATIENCE:
             time.sleep(0.02)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -173,6 +174,21 @@ def followed(path: Path, start: Beginning, every: float = 20.0) -> Iterator[Reco
             _write(path, training.state())
             written = monotonic()
     _write(path, training.state())
+
+
+def opened_journal(folder: str | os.PathLike[str], about: Mapping[str, Any]) -> Path:
+    """The folder where the trainings of a search are kept, after a check that they are of this search, the
+    one that is `about` these data, seed and settings."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "journal.json"
+    if not path.exists():
+        write_json(path, about)
+    elif json.dumps(read_checksummed(path)[0], sort_keys=True) != json.dumps(about, sort_keys=True):
+        raise InvalidArgument(
+            f"`journal` {folder} belongs to another search (other data, seed or settings); use another folder"
+        )
+    return folder
 
 
 def _write(path: Path, state: TrainingState) -> None:

@@ -9,18 +9,16 @@ encoder can make up for go.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Literal
 
 from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument, WrongType, listed
-from eqlearn.io.checksummed import read_checksummed, write_json
+from eqlearn.io.storage import opened_journal
 from eqlearn.latent.encoder import check_encoder
 from eqlearn.latent.found import FoundLatent
 from eqlearn.latent.settings import LATENT, LatentSettings
@@ -82,7 +80,7 @@ def discover_latent(
     }
     run = Run(
         dict(encoders), sizes, rows, units, latents, seed, reset, settings, began, seconds, progress,
-        None if journal is None else _opened(Path(journal), rows, seed, settings),
+        None if journal is None else opened_journal(journal, _about(rows, seed, settings)),
     )  # fmt: skip
     return run.found()
 
@@ -102,10 +100,9 @@ def _first(x: Tensor | Gathered, count: int = 64) -> Tensor:
     return x.values[x.index[:count]] if isinstance(x, Gathered) else x[:count]
 
 
-def _opened(folder: Path, data: LatentData, seed: int, settings: LatentSettings) -> Path:
-    """The folder of a journal, after a check that it belongs to this search."""
-    folder.mkdir(parents=True, exist_ok=True)
-    about = {
+def _about(data: LatentData, seed: int, settings: LatentSettings) -> dict[str, Any]:
+    """What tells a search from others, for its journal."""
+    return {
         "format": "eqlearn-latent-journal",
         "seed": seed,
         "rows": len(data.training),
@@ -114,14 +111,3 @@ def _opened(folder: Path, data: LatentData, seed: int, settings: LatentSettings)
         "columns": list(data.columns),
         "settings": asdict(settings),
     }
-    path = folder / "journal.json"
-    if path.exists():
-        before, _ = read_checksummed(path)
-        if json.dumps(before, sort_keys=True) != json.dumps(about, sort_keys=True):
-            raise InvalidArgument(
-                f"`journal` {folder} belongs to another search (other data, seed or settings); "
-                "use another folder"
-            )
-    else:
-        write_json(path, about)
-    return folder

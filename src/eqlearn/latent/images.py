@@ -56,21 +56,6 @@ class ImageEncoder(nn.Module):
         self.readout = nn.Linear(width, latents)
         self.normalise = nn.BatchNorm1d(latents, affine=affine, momentum=momentum)
         self.brightest = brightest
-        self.held = False
-
-    def hold_normalisation_(self) -> None:
-        """Keeps the statistics of the normalisation as they are, in `train()` too.
-
-        Those of a batch of 100 digits are off by a third of a digit, which blurs every step's error.
-        """
-        self.held = True
-        self.normalise.eval()
-
-    def train(self, mode: bool = True) -> ImageEncoder:
-        super().train(mode)
-        if self.held:
-            self.normalise.eval()
-        return self
 
     def forward(self, images: Shaped[Tensor, "rows height width"]) -> Float[Tensor, "rows latents"]:
         scaled = images[:, None].to(self.readout.weight.dtype) / self.brightest

@@ -37,7 +37,7 @@ def latent_page(found: Any) -> str:
         "formulas": _formulas(found.equations, targets),
         "verdict": escape(_verdict(found)),
         "verdict_class": "close" if _as_good(found) else "none",
-        "agreement": escape(agreement_text(*found.agreement)),
+        "checks": f'<p class="lead">{escape(agreement_text(*found.agreement))}</p>',
         "facts": _facts(found),
         "constants": _constants(found),
         "gauge": _gauge(found),

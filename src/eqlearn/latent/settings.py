@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eqlearn.dynamics.forms import STEPPERS, CellForm
+from eqlearn.latent.motion.given import Formula, check_given
+from eqlearn.latent.motion.series import EncoderShape
+from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
+from eqlearn.search.settings import SCIENCE
+from eqlearn.training.schedule import Phase, Schedule
+from eqlearn.validation.options import checked_choice
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,3 +89,48 @@ class LatentSettings:
 
 
 LATENT = LatentSettings()
+
+# The latents of the warm start only lead to the law: each series' own is fitted afterwards.
+STRUCTURES = LatentSettings(
+    warm_steps=400, max_starts=3, structures=400, kept=36, screened=200, compared=1_000, serving_starts=4,
+    growth=0,
+)  # fmt: skip
+DISTIL: Schedule = (Phase(name="distillation", steps=6_000, lr=3e-3, decay="cosine"),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DynamicsSearch:
+    """How equations of motion behind an encoder are searched for; the same for every system.
+
+    `form` says what the equations give: rates of change ("ode", integrated by the `stepper`), the change in a
+    step per unit of time ("residual"), or the next states ("map"); `primitives` what they may be made of, and
+    `given` what is known of them: by the names of their states, formulas in the names of states and latents,
+    `{"x": "v"}`, as text or `Equation`; of `equation.torch()` the constants are fitted with the rest.
+
+    `encoder` is the shape of the `SeriesEncoder` that is used by default, one that suits the length of the
+    series unless given. `structures` says how structures are compared. `orders` times, a law is offered the
+    next order of its expansion. `distil` are the phases in which the encoder learns each series' latent (its
+    read-out alone, without any), in batches of `batch`, and `candidates` the most laws that are followed
+    through the rollout for a glance, beside sums of products; the best `finished` of them are finished.
+    """
+
+    form: CellForm = "ode"
+    stepper: str = "rk4"
+    primitives: PrimitivesLike = SCIENCE
+    given: Mapping[str, Formula] = field(default_factory=dict, hash=False)
+    encoder: EncoderShape | None = None
+    structures: LatentSettings = STRUCTURES
+    candidates: int = 3
+    finished: int = 2
+    orders: int = 1
+    distil: Schedule = DISTIL
+    batch: int = 128
+
+    def __post_init__(self) -> None:
+        check_given(self.given)
+        checked_choice("`form`", self.form, ("map", "residual", "ode"))
+        checked_choice("`stepper`", self.stepper, STEPPERS)
+        parse_kinds(self.primitives)
+
+
+SEARCH = DynamicsSearch()

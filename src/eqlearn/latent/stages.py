@@ -106,13 +106,7 @@ class Run:
         self.start = best = starts[0]
         self.head_error = best.error
         self.stage = "comparison"
-        try:
-            choices = self.compared(best)
-        except KeyboardInterrupt:
-            self.interrupted = (
-                True  # the smallest structures are fitted at once, and are enough for an answer
-            )
-            choices = self.compared(best)
+        choices = self.compared(best)
         if not choices:
             raise InvalidArgument(
                 "no structure could be fitted in the time given; give more `seconds`, or fewer columns"
@@ -133,7 +127,15 @@ class Run:
         return self.assembled(best, choices, equivalent, law, model, reduced, agreed)
 
     def compared(self, start: Start) -> list[Choice]:
-        """Every small structure behind the encoders of a start."""
+        """Every small structure behind the encoders of a start. After Ctrl-C the smallest, which are fitted
+        at once and are enough for an answer."""
+        try:
+            return self._compared(start)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return self._compared(start)
+
+    def _compared(self, start: Start) -> list[Choice]:
         settings, stop = self.settings, self.deadline(0.6)
         if self.seconds is not None:
             settings = replace(settings, front_seconds=min(settings.front_seconds, 0.1 * self.seconds))

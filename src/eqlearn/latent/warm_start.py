@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -177,7 +177,8 @@ class MainEffects(nn.Module):
 
 class FitLoss(nn.Module):
     """The mean squared error of a model's standardised targets on batches drawn by seed and step; `beside` is
-    what another model explains already."""
+    what another model explains already. Where the batches are a stream, `step` counts all that were drawn of
+    it, so that a training that was killed goes on with those that would have come."""
 
     step: Tensor
 
@@ -194,9 +195,10 @@ class FitLoss(nn.Module):
         super().__init__()
         self.data, self.units, self.batch, self.seed, self.huber = data, units, batch, seed, huber
         self._beside = [beside]  # in a list, so that it is no part of this module's state
-        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("step", torch.tensor(data.drawn))
 
     def forward(self, model: nn.Module, phase: Phase | None) -> Float[Tensor, ""]:
+        self.data.skip_to(int(self.step))
         batch = self.data.draw(self.batch, step_generator(self.seed, self.step))
         self.step += 1
         target = self.units.standard_targets(batch)
@@ -258,12 +260,15 @@ def fitted_by(
     optimiser = partial(adamw, weight_decay=settings.decay)
 
     def begin(state: TrainingState | None) -> Training:
-        return train(model, loss, (phase,), optimiser=optimiser, record_every=record_every, resume=state)
+        # In a search with a budget, there may have been time for more steps before a kill than there is now.
+        whole = phase if state is None else replace(phase, steps=max(phase.steps, state.step))
+        return train(model, loss, (whole,), optimiser=optimiser, record_every=record_every, resume=state)
 
     for record in begin(None) if path is None else followed(path, begin):
         yield record
         if stop():
             return
+    loss.data.skip_to(int(loss.step))  # what was trained before a kill drew its batches, too
 
 
 def warm_start(

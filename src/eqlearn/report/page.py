@@ -44,7 +44,7 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
     script = _template("page.js")
     rows_outside = int((sample.part == OUTSIDE).sum())
     parts = {
-        "script": script, "script_hash": _hash(script),
+        "script": script, "script_source": f"script-src '{_hash(script)}'; ",
         "title": escape(f"{record.targets[0]} = {record.best.equation}"[:120]),
         "source": escape(_source(record)),
         "heading": "The equation" if len(record.targets) == 1 else "The equations",
@@ -68,12 +68,14 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
 
 
 def filled(template: str, parts: Mapping[str, str]) -> str:
-    """A template with its parts, the style that all pages share, and the version."""
+    """A template with its parts, after the head that all pages share: style, formulas, facts, constants. No
+    script may run unless the parts have a `script_source`."""
     style = _template("page.css")
     own = {"style": style, "style_hash": _hash(style), "version": escape(eqlearn.__version__)}
-    whole = {**parts, **own}
+    whole = {"script_source": "", **parts, **own}
+    text = _template("head.html") + _template(template)
     # In one pass, so that what is filled in is never taken for a place to fill.
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: whole[place[1]], _template(template))
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: whole[place[1]], text)
 
 
 def _template(name: str) -> str:

@@ -75,6 +75,7 @@ class LatentData:
     ) -> None:
         self.training, self.held, self.columns = training, held, columns
         self._stream, self._running = stream, None if stream is None else iter(stream)
+        self.drawn = 0  # batches of the stream, if there is one
 
     @property
     def rows(self) -> int:
@@ -91,17 +92,33 @@ class LatentData:
         if self._running is None:
             rows = torch.randint(len(self.training), (min(size, len(self.training)),), generator=generator)
             return self.training[rows]
+        return read_batch(self._next(), tuple(self.training.inputs), self.columns)
+
+    def skip_to(self, drawn: int) -> None:
+        """Leaves out batches of a stream until that many are drawn: those that a search had before it was
+        killed. A stream with a method `skip_(count)` does that itself; of others they are thrown away."""
+        count = 0 if self._running is None else drawn - self.drawn
+        if count > 0 and callable(skip := getattr(self._stream, "skip_", None)):
+            skip(count)
+            self.drawn = drawn
+        while self._running is not None and self.drawn < drawn:
+            self._next()
+
+    def _next(self) -> Any:
+        """The next batch of the stream, which begins anew when it ends."""
         assert self._stream is not None
+        assert self._running is not None
+        self.drawn += 1
         item = next(self._running, None)
         if item is None:
             self._running = iter(self._stream)
             item = next(self._running, None)
-            if item is None:
-                raise InvalidArgument(
-                    "`data` gave no more batches; give something that can be iterated over again, such as a "
-                    "DataLoader or a list"
-                )
-        return read_batch(item, tuple(self.training.inputs), self.columns)
+        if item is None:
+            raise InvalidArgument(
+                "`data` gave no more batches; give something that can be iterated over again, such as a "
+                "DataLoader or a list"
+            )
+        return item
 
 
 def _spread_rows(rows: int, most: int) -> Tensor:

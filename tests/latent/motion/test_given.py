@@ -14,8 +14,8 @@ from eqlearn.latent.motion.find import DynamicsSettings, train_dynamics
 from eqlearn.latent.motion.finish import finish
 from eqlearn.latent.motion.law import Law
 from eqlearn.latent.motion.refine import Propagation, refine
-from eqlearn.latent.motion.search import DynamicsSearch
 from eqlearn.latent.motion.series import EncoderShape
+from eqlearn.latent.settings import DynamicsSearch
 from eqlearn.paper.dynamics.data import KINEMATICS
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol

@@ -12,6 +12,7 @@ from eqlearn.latent.motion.law import Law
 from eqlearn.latent.motion.refine import Propagation, eliminate_terms, refine
 from eqlearn.paper.dynamics.data import KINEMATICS, OSCILLATOR
 from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.validation.trajectories import Trajectories
 
 u, v, z = (real_symbol(name) for name in "uvz")
 QUADRATIC = [1, u, v, z, u**2, u * v, u * z, v**2, v * z, z**2]
@@ -140,3 +141,41 @@ def test_simulated_latents_reach_to_the_ends_of_the_observed_ones():
 def test_laws_for_other_states_are_refused():
     with pytest.raises(InvalidArgument, match="one for each"):
         Law.of([v], ("u", "v"), ("z",))
+
+
+def logistic(series, dt, steps=10):
+    """Growth towards 2 at rates of its own for each series, in closed form."""
+    draw = torch.Generator().manual_seed(0)
+    first, rate = (
+        a + (b - a) * torch.rand(series, 1, generator=draw, dtype=torch.float64)
+        for a, b in ((0.2, 3.0), (0.5, 2.0))
+    )
+    t = dt * torch.arange(steps + 1, dtype=torch.float64)
+    states = 2 / (1 + (2 / first - 1) * torch.exp(-rate * t))
+    return Trajectories(states[:, :, None], dt, ("n",), rate[:, 0])
+
+
+def test_terms_and_digits_that_follow_the_integrator_are_not_left_standing():
+    n, z = real_symbol("n"), real_symbol("z")
+    seen = logistic(200, 0.2)
+    rates = seen.parameter[None]
+    begun = 1.01 * n * z - 0.51 * n**2 * z + 1e-4 * n**3 * z + 1e-4 * n
+    law = Law.of([begun], ["n"], ["z"], form="ode", dt=0.2)
+
+    fit = finish(law, rates + 0.05 * torch.sin(7 * rates), seen, orders=0)
+
+    assert fit.loss < fit.floor < 1e-9  # the error of the integrator, which constants could follow
+    assert fit.law.terms == 2
+    assert str(fit.law.equations()[0].snapped(tolerance=1e-12)) == "-n**2*z/2 + n*z"
+
+
+def test_numbers_that_are_not_simple_stay_as_they_were_fitted():
+    n, z = real_symbol("n"), real_symbol("z")
+    seen = logistic(20, 0.1)
+    slower = Trajectories(seen.states * 1.2345678, 0.1, ("n",), seen.parameter)
+    law = Law.of([1.0 * n * z - 0.4 * n**2 * z], ["n"], ["z"], form="ode", dt=0.1)
+
+    fit = finish(law, seen.parameter[None], slower, orders=0)
+
+    assert fit.law.equations()[0].matches(f"n*z - {0.5 / 1.2345678}*n**2*z", tolerance=1e-5)
+    assert -float(fit.law.coefficients.min()) == pytest.approx(0.5 / 1.2345678, rel=1e-5)

@@ -1,6 +1,12 @@
 """Laws of motion behind encoders by the search: systems that were not developed on, other encoders, noise."""
 
+import math
+import shutil
+import subprocess
+import sys
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +17,9 @@ from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.latent.gauge import fit_gauge
 from eqlearn.latent.motion.find import train_dynamics
 from eqlearn.latent.motion.own import fitted_in, with_latents
-from eqlearn.latent.motion.search import DynamicsSearch
 from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
 from eqlearn.latent.motion.system import Pairs
+from eqlearn.latent.settings import DynamicsSearch
 from eqlearn.paper.dynamics.data import KINEMATICS
 from eqlearn.training.schedule import Phase
 from eqlearn.validation.trajectories import Trajectories
@@ -151,8 +157,137 @@ def test_a_stop_ends_the_search_with_what_there_is():
     )
 
     assert len(found.equations) == 2
+    assert found.ended == "stopped"
     assert "warm start 1" in seen
-    assert seen[-1] == "rollout"
+    assert seen[-1] == "refinement"  # and no training after it
+
+
+# --- Ctrl-C, journal --------------------------------------------------------------------------------------
+
+TINY = replace(
+    QUICK, warm_steps=60, structures=8, kept=4, screened=60, compared=100, serving_starts=2, functions=5
+)
+BRIEF = replace(SHORT, form="residual", structures=TINY, candidates=1, finished=1)
+FALLEN = KINEMATICS.pairs(3, series=20)
+
+
+def interrupted_at(stage):
+    """Ctrl-C when this stage is told for the first time."""
+    seen = set()
+
+    def told(progress):
+        if progress.stage == stage and stage not in seen:
+            seen.add(stage)
+            raise KeyboardInterrupt
+
+    return told
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A search that nothing disturbed, its journal, and what it told."""
+    folder, seen = tmp_path_factory.mktemp("dynamics") / "journal", []
+    return train_dynamics(FALLEN, BRIEF, journal=folder, progress=seen.append), folder, seen
+
+
+@pytest.fixture
+def started(whole, tmp_path):
+    """A journal in which no more than the warm start is trained."""
+    shutil.copytree(whole[1], tmp_path / "started")
+    (tmp_path / "started" / "distillation.safetensors").unlink()
+    return tmp_path / "started"
+
+
+def test_ctrl_c_before_the_first_start_is_trained_is_raised():
+    with pytest.raises(KeyboardInterrupt):
+        train_dynamics(FALLEN, BRIEF, progress=interrupted_at("warm start 1"))
+
+
+@pytest.mark.parametrize("stage", ["comparison", "rollout", "refinement", "distillation"])
+def test_ctrl_c_later_gives_the_best_so_far(stage, started):
+    found = train_dynamics(FALLEN, BRIEF, journal=started, progress=interrupted_at(stage))
+
+    assert found.ended == "interrupted"
+    assert len(found.equations) == 2
+    assert math.isfinite(found.refined.loss)
+    assert found.latent(FALLEN.observed.states).shape == (1, 20)
+
+
+def test_ctrl_c_amid_a_first_glance_gives_the_best_of_the_comparison(started, monkeypatch):
+    module = import_module("eqlearn.latent.motion.search")
+    glanced, calls = module.glanced, []
+
+    def once(*arguments, **options):
+        calls.append(None)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return glanced(*arguments, **options)
+
+    monkeypatch.setattr(module, "glanced", once)
+
+    found = train_dynamics(FALLEN, BRIEF, journal=started)
+
+    assert found.ended == "interrupted"
+    assert math.isfinite(found.refined.loss)
+
+
+def test_progress_has_the_stages_in_order_with_the_best_law_beside_the_head(whole):
+    found, _, seen = whole
+
+    assert found.ended == "complete"
+    stages = list(dict.fromkeys(p.stage for p in seen))
+    assert stages == ["warm start 1", "comparison", "rollout", "refinement", "distillation"]
+    assert all(math.isnan(p.head_error) == (p.stage == "warm start 1") for p in seen)
+    assert all(p.best for p in seen if p.stage in ("rollout", "refinement", "distillation"))
+    assert [p.seconds for p in seen] == sorted(p.seconds for p in seen)
+
+
+KILLED = """
+import os, sys
+sys.path[:0] = sys.argv[1:3]
+import torch
+torch.set_num_threads(1)
+from test_motion_search import BRIEF, FALLEN, train_dynamics
+def told(progress):
+    if progress.stage == sys.argv[4]:
+        os.kill(os.getpid(), 9)
+found = train_dynamics(FALLEN, BRIEF, journal=sys.argv[3], progress=told)
+z = found.latent(FALLEN.observed.states)
+print([repr(e) for e in found.equations], found.refined.loss, z[0].tolist())
+"""
+
+
+@pytest.mark.slow
+def test_a_search_that_was_killed_goes_on_from_its_journal_to_the_same_end(tmp_path):
+    here = Path(__file__).parent
+
+    def run(journal, kill_at="never"):
+        words = [str(here), str(here.parents[1]), str(tmp_path / journal), kill_at]
+        return subprocess.run([sys.executable, "-c", KILLED, *words], stdout=subprocess.PIPE, text=True)
+
+    whole = run("whole")
+    for stage in ("comparison", "distillation"):
+        assert run("part", stage).returncode == -9
+    again = run("part")
+
+    assert whole.stdout.startswith("[")
+    assert again.stdout == whole.stdout
+
+
+def test_what_was_trained_before_a_kill_is_not_trained_again(whole):
+    found, journal, _ = whole
+    seen = []
+
+    again = train_dynamics(FALLEN, BRIEF, journal=journal, progress=lambda now: seen.append(now.stage))
+
+    assert set(seen) == {"comparison", "rollout", "refinement"}
+    assert list(map(repr, again.equations)) == list(map(repr, found.equations))
+    assert torch.equal(again.latent(FALLEN.observed.states), found.latent(FALLEN.observed.states))
+
+
+def test_a_journal_of_another_search_is_refused(whole):
+    with pytest.raises(InvalidArgument, match="belongs to another search"):
+        train_dynamics(FALLEN, BRIEF, journal=whole[1], seed=1)
 
 
 FEW = Pairs(

@@ -11,8 +11,8 @@ from eqlearn.latent.gauge import fit_gauge
 from eqlearn.latent.motion.cells import CellShape
 from eqlearn.latent.motion.find import DynamicsSettings, train_dynamics
 from eqlearn.latent.motion.own import OwnEncoder, drawn_anew, fitted_in
-from eqlearn.latent.motion.search import DynamicsSearch
 from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
+from eqlearn.latent.settings import DynamicsSearch
 from eqlearn.paper.dynamics.data import KINEMATICS
 from eqlearn.training.schedule import Phase
 from moving import QUICK

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal
 
+import sympy as sp
 import torch
 from torch import Tensor, nn
 
 from eqlearn.errors import Diverged, InvalidArgument, counted
+from eqlearn.io.storage import opened_journal
 from eqlearn.latent.motion.cells import CellShape, EQLCell
-from eqlearn.latent.motion.finish import Follow, plainly
+from eqlearn.latent.motion.finish import Follow, kept_in, plainly
 from eqlearn.latent.motion.own import OwnEncoder, drawn_anew, fitted_in
-from eqlearn.latent.motion.search import SEARCH, DynamicsSearch, search_dynamics
+from eqlearn.latent.motion.search import search_dynamics
 from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
 from eqlearn.latent.motion.system import DynamicsSystem, FoundDynamics, Pairs, PropagationLoss, encoder_scales
+from eqlearn.latent.settings import SEARCH, DynamicsSearch
 from eqlearn.latent.stages import LatentProgress
 from eqlearn.nn.penalties import Penalty, SmoothHalf
 from eqlearn.nn.sparse import settle_
@@ -82,11 +86,12 @@ def train_dynamics(
     encoder: nn.Module | None = None,
     latents: int | None = None,
     seed: int = 0,
-    follow: Follow = plainly,
+    follow: Follow | None = None,
     on_record: Callable[[Record], object] | None = None,
     record_every: int = 100,
     progress: Callable[[LatentProgress], object] | None = None,
     stop: Callable[[], bool] = never,
+    journal: str | os.PathLike[str] | None = None,
 ) -> FoundDynamics:
     """Finds the equations of motion of `propagated` series, and an encoder that reads their hidden parameter
     off the `observed` ones.
@@ -101,18 +106,23 @@ def train_dynamics(
     time (or as `scaling` says), to `(rows, n)`; a copy of it is trained. By default it is a `SeriesEncoder`
     with 1 of `latents`. A search may use fewer latents than an encoder gives, if `latents` is not given.
 
-    `follow` runs a training, and may keep its state in a file; see `followed`. `progress` is called as a
-    search goes on, `on_record` every `record_every` steps of a training by gradients. Starts or members that
-    diverge are counted in `failures`.
+    `progress` is called as a search goes on, `on_record` every `record_every` steps of a training by
+    gradients. `journal` is a folder where trainings are kept, so that a call that was killed goes on from
+    there when it is made again; `follow` runs a training in a way of one's own, see `followed`. Ctrl-C ends a
+    search with the best law so far, as does `stop`; `ended` says so. Starts or members that diverge are
+    counted in `failures`.
 
     **Raises:** `Diverged` when no member is left.
     """
+    if not isinstance(settings, DynamicsSearch):
+        check_settings(settings, DynamicsSettings)
+    folder = None if journal is None else opened_journal(journal, _about(pairs, settings, latents, seed))
+    follow = follow or (plainly if folder is None else kept_in(folder))
     if isinstance(settings, DynamicsSearch):
         return search_dynamics(
             pairs, settings, encoder=encoder, latents=latents, seed=seed, follow=follow, progress=progress,
-            stop=stop,
+            stop=stop, journal=folder,
         )  # fmt: skip
-    check_settings(settings, DynamicsSettings)
     tried: list[_Tried] = []
     failures, diverged = 0, None
     for number, system in enumerate(_starts(pairs, settings, encoder, latents, seed)):
@@ -131,6 +141,36 @@ def train_dynamics(
     if not tried and diverged is not None:
         raise diverged
     return _as_trained(min(tried, key=lambda one: one.loss).system, pairs, failures)
+
+
+def _about(
+    pairs: Pairs, settings: DynamicsSearch | DynamicsSettings, latents: int | None, seed: int
+) -> dict[str, Any]:
+    """What tells a call from others, for its journal."""
+    return {
+        "format": "eqlearn-dynamics-journal",
+        "seed": seed,
+        "latents": latents,
+        "series": len(pairs.observed.states),
+        "states": list(pairs.observed.names),
+        "sums": [float(one.states.sum()) for one in (pairs.observed, pairs.propagated)],
+        "settings": {type(settings).__name__: _plain(settings)},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it; functions and modules by their names."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Equation | sp.Basic):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, Sequence):
+        return [_plain(one) for one in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    return str(getattr(value, "__name__", type(value).__name__))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -13,11 +14,12 @@ from torch import Tensor, nn
 
 from eqlearn.dynamics.settings import FINISH
 from eqlearn.errors import Diverged
+from eqlearn.io.storage import followed
 from eqlearn.latent.gauge import Gauge, canonical_gauge
 from eqlearn.latent.motion.cells import rollout
 from eqlearn.latent.motion.law import Law
 from eqlearn.latent.motion.own import OwnEncoder
-from eqlearn.latent.motion.refine import Propagation, Refined, eliminate_terms, refine
+from eqlearn.latent.motion.refine import Propagation, Refined, eliminate_terms, refine, snapped
 from eqlearn.latent.motion.series import SeriesEncoder
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.least_squares import linear_fit
@@ -29,6 +31,11 @@ from eqlearn.validation.trajectories import Trajectories
 
 # Runs a training of that name from its beginning, and may keep its state in a file.
 Follow = Callable[[str, Beginning], Iterator[Record]]
+
+
+def kept_in(folder: Path) -> Follow:
+    """Runs trainings with their states kept in files of a folder, from which one that was killed goes on."""
+    return lambda name, start: followed(folder / f"{name}.safetensors", start)
 
 
 def plainly(name: str, start: Beginning) -> Iterator[Record]:
@@ -43,17 +50,26 @@ def finish(
     *,
     orders: int = 1,
     stop: Callable[[], bool] = never,
+    on_fit: Callable[[Refined], object] | None = None,
 ) -> Refined:
     """The law with the fewest terms that the propagated series ask for, each to all its digits.
 
     `z` is the encoder's latent of each series; here it is only where the search for each series' own
     latent starts. `orders` times, terms multiplied by a latent are offered too, and stay if the information
-    criterion improves. The result is in a canonical gauge (see `gauge`).
+    criterion improves. The result is in a canonical gauge (see `gauge`). `on_fit` is told each step on the
+    way, with latents of some of the series only if they are many: see `whole`.
     """
+    tell: Callable[[Refined], object] = on_fit or (lambda fit: None)
     some = torch.as_tensor(some_rows(z.shape[1], FINISH.max_series))
     problem = Propagation.of(propagated, some)
-    fit = eliminate_terms(started(law, z[:, some], problem, stop=stop), problem, stop=stop)
+    fit = started(law, z[:, some], problem, stop=stop)
+    tell(fit)
+    problem = problem.floored(fit)
+    fit = replace(fit, floor=problem.floor)
+    fit = eliminate_terms(fit, problem, stop=stop)
+    tell(fit)
     fit = _tidied(fit, problem, stop)
+    tell(fit)
     for _ in range(orders if law.latents else 0):
         if law.form == "ode" and fit.loss < FINISH.enough:
             break  # only the integrator's own error is left, which no term should follow
@@ -62,9 +78,12 @@ def finish(
         if stop() or wider.score(problem.rows) >= fit.score(problem.rows):
             break
         fit = wider
+        tell(fit)
     if z.shape[1] <= FINISH.max_series:
-        return fit
-    return _canonical(refine(fit.law, _carried(z, fit.latent, some), Propagation.of(propagated), stop=stop))
+        return snapped(fit, problem, stop=stop)
+    problem = replace(Propagation.of(propagated), floor=problem.floor)
+    fit = _canonical(refine(fit.law, _carried(z, fit.latent, some), problem, stop=stop))
+    return snapped(fit, problem, stop=stop)
 
 
 def glanced(
@@ -92,6 +111,26 @@ def started(
     single = refine(law, z, replace(problem, forced=True), steps=steps, stop=stop)
     fit = refine(single.law, single.latent, problem, steps=steps, stop=stop)
     return fit if math.isfinite(fit.loss) else refine(law, z, problem, steps=steps, stop=stop)
+
+
+def whole(fit: Refined, z: Float[Tensor, "latents series"], propagated: Trajectories) -> Refined:
+    """A fit to some of the series with a latent for each of them all, in a canonical gauge; `z` is where the
+    latents started. In little time: for a search that was interrupted."""
+    count = fit.latent.shape[1]
+    if count < z.shape[1]:
+        some = torch.as_tensor(some_rows(z.shape[1], count))
+        fit = refine(fit.law, _carried(z, fit.latent, some), Propagation.of(propagated), steps=5)
+    return _canonical(fit)
+
+
+def encoder_gauges(fit: Refined) -> tuple[Gauge, ...]:
+    """Latents as an encoder gives them: with standard deviation ½, or in the units of a given law."""
+
+    def gauge(name: str, p: Tensor) -> Gauge:
+        known = name in fit.law.known
+        return Gauge(1.0, 0.0) if known else Gauge(2 * float(p.std(correction=0)) or 1.0, float(p.mean()))
+
+    return tuple(gauge(name, p) for name, p in zip(fit.law.latents, fit.latent, strict=True))
 
 
 def _carried(z: Tensor, known: Tensor, some: Tensor) -> Tensor:
@@ -223,7 +262,7 @@ def distil_(
     encoder.eval().solve_readout_(loss.series, loss.exact)
 
     def start(state: TrainingState | None) -> Training:
-        return train(encoder, loss, schedule, optimiser=torch.optim.Adam, resume=state)
+        return train(encoder, loss, schedule, optimiser=torch.optim.Adam, record_every=100, resume=state)
 
     stayed = True
     try:

@@ -11,7 +11,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import sympy as sp
@@ -19,78 +21,39 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from eqlearn.dynamics.forms import STEPPERS, CellForm
 from eqlearn.dynamics.settings import FINISH, MOTION
-from eqlearn.errors import InvalidArgument, counted
+from eqlearn.errors import InvalidArgument
 from eqlearn.latent.comparison.bend import Bend
 from eqlearn.latent.comparison.canonical import reduce
 from eqlearn.latent.comparison.compare import Choice
 from eqlearn.latent.comparison.shortlist import shortlist
 from eqlearn.latent.comparison.structures import leaves
-from eqlearn.latent.gauge import Gauge
-from eqlearn.latent.motion.finish import DistilLoss, Follow, distil_, finish, glanced, plainly
-from eqlearn.latent.motion.given import Formula, GivenLaw, check_given, read_given
+from eqlearn.latent.motion.finish import (
+    DistilLoss,
+    Follow,
+    distil_,
+    encoder_gauges,
+    finish,
+    glanced,
+    plainly,
+    whole,
+)
+from eqlearn.latent.motion.given import GivenLaw, read_given
 from eqlearn.latent.motion.law import Law
-from eqlearn.latent.motion.own import OwnEncoder, fitted_in, with_latents
+from eqlearn.latent.motion.own import OwnEncoder, with_latents
 from eqlearn.latent.motion.refine import Propagation, Refined, refine
-from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
-from eqlearn.latent.motion.system import FoundDynamics, Pairs, SeriesRows, encoder_scales, single_steps
-from eqlearn.latent.settings import LatentSettings
+from eqlearn.latent.motion.series import SeriesEncoder
+from eqlearn.latent.motion.system import FoundDynamics, Pairs, SeriesRows, reader_of, single_steps
+from eqlearn.latent.settings import SEARCH, DynamicsSearch
 from eqlearn.latent.stages import LatentProgress, Run
-from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
+from eqlearn.nn.primitives import parse_kinds
 from eqlearn.numerics.budget import never
 from eqlearn.search.search import discover
-from eqlearn.search.settings import SCIENCE
 from eqlearn.symbolic.expressions import real_symbol
-from eqlearn.training.schedule import Phase, Schedule
+from eqlearn.training.loop import Beginning, Record
 from eqlearn.validation.latents import Batch, Gathered, LatentData
-from eqlearn.validation.options import checked_choice, checked_seed
+from eqlearn.validation.options import checked_seed
 from eqlearn.validation.trajectories import check_latents, latent_names
-
-# The latents of the warm start only lead to the law: each series' own is fitted afterwards.
-STRUCTURES = LatentSettings(
-    warm_steps=400, max_starts=3, structures=400, kept=36, screened=200, compared=1_000, serving_starts=4,
-    growth=0,
-)  # fmt: skip
-DISTIL: Schedule = (Phase(name="distillation", steps=6_000, lr=3e-3, decay="cosine"),)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DynamicsSearch:
-    """How equations of motion behind an encoder are searched for; the same for every system.
-
-    `form` says what the equations give: rates of change ("ode", integrated by the `stepper`), the change in a
-    step per unit of time ("residual"), or the next states ("map"); `primitives` what they may be made of, and
-    `given` what is known of them: by the names of their states, formulas in the names of states and latents,
-    `{"x": "v"}`, as text or `Equation`; of `equation.torch()` the constants are fitted with the rest.
-
-    `encoder` is the shape of the `SeriesEncoder` that is used by default, one that suits the length of the
-    series unless given. `structures` says how structures are compared. `orders` times, a law is offered the
-    next order of its expansion. `distil` are the phases in which the encoder learns each series' latent (its
-    read-out alone, without any), in batches of `batch`, and `candidates` the most laws that are followed
-    through the rollout for a glance, beside sums of products; the best `finished` of them are finished.
-    """
-
-    form: CellForm = "ode"
-    stepper: str = "rk4"
-    primitives: PrimitivesLike = SCIENCE
-    given: Mapping[str, Formula] = field(default_factory=dict, hash=False)
-    encoder: EncoderShape | None = None
-    structures: LatentSettings = STRUCTURES
-    candidates: int = 3
-    finished: int = 2
-    orders: int = 1
-    distil: Schedule = DISTIL
-    batch: int = 128
-
-    def __post_init__(self) -> None:
-        check_given(self.given)
-        checked_choice("`form`", self.form, ("map", "residual", "ode"))
-        checked_choice("`stepper`", self.stepper, STEPPERS)
-        parse_kinds(self.primitives)
-
-
-SEARCH = DynamicsSearch()
 
 
 def search_dynamics(
@@ -103,44 +66,30 @@ def search_dynamics(
     follow: Follow = plainly,
     progress: Callable[[LatentProgress], object] | None = None,
     stop: Callable[[], bool] = never,
+    journal: Path | None = None,
 ) -> FoundDynamics:
     """The search of `train_dynamics`."""
     seed = checked_seed(seed)
-    reader = _reader(pairs, settings, encoder, latents, seed)
-    search = _Search(pairs, settings, reader, latents, seed, progress, stop)
-    rows = pairs.propagated.states[:, 0].numel()
-    quick: list[tuple[float, _Candidate]] = []
-    for candidate in search.candidates():
-        fit = glanced(search.law(candidate), candidate.latent, pairs.propagated, stop=stop)
-        quick.append((fit.score(rows), candidate))
-        search.tell(fit)
-        if fit.loss < FINISH.enough or (stop() and math.isfinite(fit.loss)):
-            break
-    done: list[tuple[_Candidate, Refined]] = []
-    for _, candidate in sorted(quick, key=lambda one: one[0])[: settings.finished]:
-        law = search.law(candidate)
-        fit = finish(law, candidate.latent, pairs.propagated, orders=settings.orders, stop=stop)
-        done.append((candidate, fit))
-        search.tell(fit)
-        if fit.loss < FINISH.enough or (stop() and math.isfinite(fit.loss)):
-            break
-    candidate, fit = min(done, key=lambda one: one[1].score(rows))
+    reader = reader_of(pairs, settings.encoder, encoder, latents, seed)
+    search = _Search(pairs, settings, reader, latents, seed, progress, stop, journal)
+    candidate, fit = search.best()
     if not math.isfinite(fit.loss):
         raise InvalidArgument(
             "every law that suits the single steps diverges when it is followed; give shorter series, or "
             "other `primitives`"
         )
     agreement = None if candidate.choice is None else search.agreement(candidate.choice)
-    gauges = tuple(_encoders_gauge(fit))
+    gauges = encoder_gauges(fit)
     law = fit.law.regauged([gauge.inverse for gauge in gauges])
     trained, failures = search.trained, search.failures
     if trained is not None and len(fit.law.latents):
         trained = with_latents(trained, len(fit.law.latents))
         loss = DistilLoss.of(fit, gauges, pairs.observed, batch=settings.batch, seed=seed)
-        failures += not distil_(trained, loss, settings.distil, follow)
+        failures += not distil_(trained, loss, settings.distil, search.watched(follow))
     return FoundDynamics(
-        trained, law, law.equations(), fit.law.equations(), gauges, None, fit, failures, agreement
-    )
+        trained, law, law.equations(), fit.law.equations(), gauges, None, fit, failures, agreement,
+        "interrupted" if search.interrupted else "stopped" if stop() else "complete",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,9 +114,12 @@ class _Search:
         seed: int,
         progress: Callable[[LatentProgress], object] | None,
         stop: Callable[[], bool],
+        journal: Path | None,
     ) -> None:
         self.pairs, self.settings, self.encoder, self.seed = pairs, settings, encoder, seed
-        self.progress, self.stop, self.began = progress, stop, time.time()
+        self.progress, self.stopped, self.journal, self.began = progress, stop, journal, time.time()
+        self.interrupted, self.told = False, 0.0
+        self.fits: list[tuple[float, _Candidate, Refined]] = []  # with their scores, in the order they came
         count = 0 if encoder is None else encoder.latents
         if count:
             check_latents(count, pairs.propagated, MOTION.min_series)
@@ -180,6 +132,43 @@ class _Search:
         self.any_number = latents is None and not self.known
         self.trained, self.failures = encoder, 0
         self.run: Run | None = None
+        self.listed: tuple[list[Choice], list[Choice]] | None = None
+
+    def stop(self) -> bool:
+        """Whether to end with what there is, after Ctrl-C or as the user says."""
+        return self.interrupted or self.stopped()
+
+    def best(self) -> tuple[_Candidate, Refined]:
+        """The law that follows the motion best, with a latent for each series; the best so far at Ctrl-C."""
+        try:
+            return self._followed()
+        except KeyboardInterrupt:
+            if not self.fits and self.listed is None:
+                raise  # there is nothing yet
+            self.interrupted = True
+        if not self.fits:
+            return self._followed()
+        _, candidate, fit = min(self.fits, key=lambda one: one[0])
+        return candidate, whole(fit, candidate.latent, self.pairs.propagated)
+
+    def _followed(self) -> tuple[_Candidate, Refined]:
+        """The best of the candidates: all of them glanced at, and the first few finished."""
+        series, stop = self.pairs.propagated, self.stop
+        for candidate in self.candidates():
+            fit = glanced(self.law(candidate), candidate.latent, series, stop=stop)
+            self.tell("rollout", candidate, fit)
+            if fit.loss < FINISH.enough or (stop() and math.isfinite(fit.loss)):
+                break
+        done: list[tuple[float, _Candidate, Refined]] = []
+        for _, candidate, _ in sorted(self.fits, key=lambda one: one[0])[: self.settings.finished]:
+            tell = partial(self.tell, "refinement", candidate)
+            law, orders = self.law(candidate), self.settings.orders
+            fit = finish(law, candidate.latent, series, orders=orders, stop=stop, on_fit=tell)
+            done.append((self.tell("refinement", candidate, fit), candidate, fit))
+            if fit.loss < FINISH.enough or (stop() and math.isfinite(fit.loss)):
+                break
+        _, candidate, fit = min(done, key=lambda one: one[0])
+        return candidate, fit
 
     def candidates(self) -> Iterator[_Candidate]:
         """Laws that suit single steps, the shortest first."""
@@ -196,7 +185,9 @@ class _Search:
             yield _Candidate(laws, self.known, known)
             return
         data = self._rows(columns, targets[:, self.learned], index)
-        listed, beyond = self._choices(data, len(free))
+        if self.listed is None:
+            self.listed = self._choices(data, len(free))
+        listed, beyond = self.listed
         short = [self._candidate(choice, known, free) for choice in listed]
         yield from short
         yield self._products(short[0], states, targets, index)
@@ -210,14 +201,43 @@ class _Search:
     def agreement(self, choice: Choice) -> tuple[int, int]:
         """How many of the starts that explain the data as well come to this law, and of how many."""
         assert self.run is not None
-        return self.run.agreement(choice, self.choices, self.found_starts)
+        try:
+            if not self.interrupted:
+                return self.run.agreement(choice, self.choices, self.found_starts)
+        except KeyboardInterrupt:
+            self.interrupted = True
+        return 1, len(self.found_starts)
 
-    def tell(self, fit: Refined) -> None:
-        """Reports a law that was followed through the rollout."""
+    def tell(self, stage: str, candidate: _Candidate, fit: Refined) -> float:
+        """Keeps and reports a law that was followed through the rollout; gives its score."""
+        score = fit.score(self.pairs.propagated.states[:, 0].numel())
+        self.fits.append((score, candidate, fit))
+        self._say(stage, fit.loss)
+        return score
+
+    def _say(self, stage: str, error: float) -> None:
         if self.progress is not None:
             head = math.nan if self.run is None else self.run.head_error
-            best = ", ".join(str(e.rounded(4)) for e in fit.law.equations())
-            self.progress(LatentProgress("rollout", time.time() - self.began, fit.loss, head, best))
+            law = min(self.fits, key=lambda one: one[0])[2].law
+            best = ", ".join(str(e.rounded(4)) for e in law.equations())
+            self.progress(LatentProgress(stage, time.time() - self.began, error, head, best))
+
+    def watched(self, follow: Follow) -> Follow:
+        """Trainings that tell how far they are, and end where they stand at Ctrl-C or at a stop."""
+
+        def watched(name: str, start: Beginning) -> Iterator[Record]:
+            try:
+                for record in () if self.stop() else follow(name, start):
+                    if time.time() - self.told > 0.5:
+                        self.told = time.time()
+                        self._say(name, float(record.loss))
+                    yield record
+                    if self.stop():
+                        return
+            except KeyboardInterrupt:
+                self.interrupted = True
+
+        return watched
 
     def _law(self, laws: Sequence[Any], names: Sequence[str], given: Mapping[int, GivenLaw]) -> Law:
         tied = [place for place, law in given.items() if law.trained]
@@ -248,6 +268,7 @@ class _Search:
             columns[rows].numpy(), target[rows].numpy(), primitives=self.settings.primitives,
             seconds=self.settings.structures.front_seconds, seed=self.seed, variables=names,
         )  # fmt: skip
+        self.interrupted = self.interrupted or found.ended == "interrupted"
         return found.best.equation.expr
 
     def _rows(self, columns: Tensor, targets: Tensor, index: Tensor) -> SeriesRows:
@@ -266,14 +287,15 @@ class _Search:
         options, began = self.settings.structures, self.began
         self.run = run = Run(
             {"z": self.encoder}, {"z": self.encoder.latents}, data, parse_kinds(self.settings.primitives),
-            "auto" if self.any_number else free, self.seed, True, options, began, None, self.progress, None,
-            self.stop,
+            "auto" if self.any_number else free, self.seed, True, options, began, None, self.progress,
+            self.journal, self.stop,
         )  # fmt: skip
         self.found_starts = starts = run.starts()
         run.start, run.head_error, run.stage = starts[0], starts[0].error, "comparison"
         self.failures += run.failures
         self.trained = starts[0].model.encoders.encoders[0]  # type: ignore[assignment]
         self.choices = choices = [c for c in run.compared(starts[0]) if _uses_all(c)]
+        self.interrupted = run.interrupted
         if not choices:
             raise InvalidArgument(
                 "no structure with a latent could be fitted; is the parameter hidden in the observed series?"
@@ -313,36 +335,7 @@ class _Search:
         return _Candidate(laws, names, latent, choice)
 
 
-def _reader(
-    pairs: Pairs, settings: DynamicsSearch, encoder: nn.Module | None, latents: int | None, seed: int
-) -> SeriesEncoder | OwnEncoder | None:
-    """The encoder before it is trained: a copy of one's own, or one that suits the series."""
-    observed = pairs.observed
-    scales = encoder_scales(observed, "time")
-    if encoder is not None:
-        own = fitted_in(encoder, observed.states.float(), scales)
-        if own.members is not None:
-            raise InvalidArgument("`encoder` has members; a search takes one, and starts it anew by itself")
-        if latents is not None and not 1 <= latents <= own.latents:
-            raise InvalidArgument(
-                f"`encoder` gives {counted(own.latents, 'latent')}, but `latents` is {latents}"
-            )
-        return own
-    if latents == 0:
-        return None
-    count, times, states = (1 if latents is None else latents), *observed.states.shape[1:]
-    shape = settings.encoder or EncoderShape.suited(times)
-    return SeriesEncoder(states, times, count, shape=shape, scales=scales, seed=seed)
-
-
 def _uses_all(choice: Choice) -> bool:
     """Whether each latent stands in some state's law."""
     used = {leaf for tree in choice.fit.trees for leaf, _ in leaves(tree)}
     return all(slot in used for slot in range(len(choice.data.slots)))
-
-
-def _encoders_gauge(fit: Refined) -> Iterator[Gauge]:
-    """Latents as an encoder gives them: with standard deviation ½, or in the units of a given law."""
-    for name, p in zip(fit.law.latents, fit.latent, strict=True):
-        known = name in fit.law.known
-        yield Gauge(1.0, 0.0) if known else Gauge(2 * float(p.std(correction=0)) or 1.0, float(p.mean()))

@@ -12,13 +12,13 @@ from torch import Tensor, nn
 
 from eqlearn.dynamics.derivatives import smooth
 from eqlearn.dynamics.forms import FORMS, CellForm
-from eqlearn.errors import InvalidArgument
+from eqlearn.errors import InvalidArgument, counted
 from eqlearn.latent.encoder import member_of, read_latents
 from eqlearn.latent.gauge import Gauge
 from eqlearn.latent.motion.cells import rollout
-from eqlearn.latent.motion.own import OwnEncoder
+from eqlearn.latent.motion.own import OwnEncoder, fitted_in
 from eqlearn.latent.motion.refine import Refined
-from eqlearn.latent.motion.series import SeriesEncoder
+from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
 from eqlearn.symbolic.equation import Equation
 from eqlearn.training.members import count_members
 from eqlearn.training.schedule import Phase
@@ -151,7 +151,8 @@ class FoundDynamics:
     For an ODE, the equations are rates of change. `canonical` are they in the canonical gauge, and `gauges`
     lead there from z. After a search, `refined` is the law with every training series' own latent, and
     `agreement` how many of the independent starts came to this law, and of how many (none for a sum of
-    products); after training by gradients, `trained` is the system as it was trained.
+    products); after training by gradients, `trained` is the system as it was trained. `ended` is "complete",
+    "interrupted" (by Ctrl-C: the best so far) or "stopped" (by `stop`).
     """
 
     encoder: SeriesEncoder | OwnEncoder | None
@@ -163,6 +164,7 @@ class FoundDynamics:
     refined: Refined | None = None
     failures: int = 0
     agreement: tuple[int, int] | None = None
+    ended: str = "complete"
 
     @torch.no_grad()
     def latent(self, observed: Float[Tensor, "series time states"]) -> Float[Tensor, "latents series"]:
@@ -191,6 +193,28 @@ def encoder_scales(observed: Trajectories, scaling: str) -> Tensor:
         by_time = observed.states.square().mean(dim=0).sqrt()
         return by_time.clamp(min=1e-6 * observed.scales).float()
     return (observed.scales if scaling == "state" else torch.ones_like(observed.scales)).float()
+
+
+def reader_of(
+    pairs: Pairs, shape: EncoderShape | None, encoder: nn.Module | None, latents: int | None, seed: int
+) -> SeriesEncoder | OwnEncoder | None:
+    """The encoder before it is trained: a copy of one's own, or one that suits the series."""
+    observed = pairs.observed
+    scales = encoder_scales(observed, "time")
+    if encoder is not None:
+        own = fitted_in(encoder, observed.states.float(), scales)
+        if own.members is not None:
+            raise InvalidArgument("`encoder` has members; a search takes one, and starts it anew by itself")
+        if latents is not None and not 1 <= latents <= own.latents:
+            raise InvalidArgument(
+                f"`encoder` gives {counted(own.latents, 'latent')}, but `latents` is {latents}"
+            )
+        return own
+    if latents == 0:
+        return None
+    count, times, states = (1 if latents is None else latents), *observed.states.shape[1:]
+    shape = shape or EncoderShape.suited(times)
+    return SeriesEncoder(states, times, count, shape=shape, scales=scales, seed=seed)
 
 
 def single_steps(series: Trajectories, form: CellForm) -> tuple[Tensor, Tensor, Tensor]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -71,15 +73,14 @@ def _reproduce(name: str, recipe: str, seeds: Sequence[int], twins: bool, short:
     ledger = Ledger(out / f"{condition}.json", {"system": name, "condition": condition})
     for seed in seeds[:1] if short else seeds:
         if f"eql {seed}" not in ledger.trials:
-            keep = _Kept(out, f"{condition}-{seed}")
+            keep = _Kept(out / f"{condition}-{seed}")
             say = partial(_say_record, chosen.system.states)
-            ledger.add(
-                f"eql {seed}", equation_trial(chosen, seed, follow=keep, on_record=say, progress=_Stages())
-            )
+            trial = equation_trial(chosen, seed, journal=keep.folder, on_record=say, progress=_Stages())
+            ledger.add(f"eql {seed}", trial)
             keep.clear()
             _say_trial(ledger.trials[f"eql {seed}"])
         if twins and f"relu {seed}" not in ledger.trials:
-            keep = _Kept(out, f"{condition}-{seed}")
+            keep = _Kept(out / f"{condition}-{seed}")
             ledger.add(f"relu {seed}", twin_trial(chosen, seed, share=0.2 if short else 1.0, follow=keep))
             keep.clear()
         if f"euler {seed}" not in ledger.trials:
@@ -91,35 +92,32 @@ def _reproduce(name: str, recipe: str, seeds: Sequence[int], twins: bool, short:
 
 
 class _Stages:
-    """Says a line for each stage of a search, and for each law that was followed through the rollout."""
+    """Says a line for each stage of a search, and for each law that was followed through the rollout, with
+    what is left beside what the warm start left."""
 
     def __init__(self) -> None:
         self.stage = ""
 
     def __call__(self, now: LatentProgress) -> None:
-        if now.stage != self.stage or now.stage == "rollout":
-            typer.echo(f"{now.seconds:7.1f} s  {now.stage}: left {now.error:.2g}  {now.best[:100]}")
+        if now.stage != self.stage or now.stage in ("rollout", "refinement"):
+            head = "" if math.isnan(now.head_error) else f" (the head {now.head_error:.2g})"
+            typer.echo(f"{now.seconds:7.1f} s  {now.stage}: left {now.error:.2g}{head}  {now.best[:100]}")
         self.stage = now.stage
 
 
 class _Kept:
-    """Trainings whose state is kept in files beside the ledger until their trial is entered."""
+    """Trainings whose state is kept in a folder beside the ledger until their trial is entered."""
 
-    def __init__(self, folder: Path, stem: str) -> None:
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.stem = stem
 
     def __call__(self, name: str, start: Any) -> Iterator[Record]:
         from eqlearn import followed
 
-        return followed(self._path(name), start)
-
-    def _path(self, name: str) -> Path:
-        return self.folder / f"{self.stem}-{name}.safetensors"
+        return followed(self.folder / f"{name}.safetensors", start)
 
     def clear(self) -> None:
-        for name in ("training", "distillation", "twin"):
-            self._path(name).unlink(missing_ok=True)
+        rmtree(self.folder, ignore_errors=True)
 
 
 def _say_record(states: Sequence[str], record: Record) -> None:

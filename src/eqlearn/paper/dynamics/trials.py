@@ -65,6 +65,8 @@ def equation_trial(preset: DynamicsPreset, seed: int, **options: Any) -> dict[st
         found = train_dynamics(system.pairs(seed), preset.settings, seed=seed, **options)
     except EqlearnError as error:
         return {"seed": seed, "failure": str(error), "seconds": time.perf_counter() - began}
+    if found.ended == "interrupted":
+        raise KeyboardInterrupt  # half a search is no trial; the same command goes on with it
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
     test = fresh_pairs(system, seed)
     z = found.latent(test.observed.states)[0]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 
 import numpy as np
 import torch
@@ -127,6 +128,10 @@ class Pairs:
             images, first, second, result = self.drawn(number)
             a, b = LATENTS
             yield {a: Gathered(images, first), b: Gathered(images, second), "y": result}
+
+    def skip_(self, batches: int) -> None:
+        """Leaves out that many batches, without making them: a search that was killed has had them."""
+        deque(islice(self._numbers, batches), maxlen=0)
 
     def drawn(self, number: int | Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The images of a batch, the places of each pair's first and second one, and the pairs' results."""
