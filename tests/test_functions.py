@@ -18,7 +18,7 @@ from eqlearn.nn.eql import EQL
 from eqlearn.nn.primitives import PRIMITIVES, Primitive, RegistrySnapshot, lookup, register
 from eqlearn.report.mathml import mathml
 from eqlearn.search.ansatz.target_transform import transforms
-from eqlearn.search.leave_one_out import structure_cost
+from eqlearn.search.candidate import structure_cost
 from eqlearn.search.networks.starts import angular_frequency
 from eqlearn.search.search import discover
 from eqlearn.symbolic.equation import Equation

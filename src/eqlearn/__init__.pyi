@@ -26,7 +26,6 @@ from eqlearn.io.datasets import DataSet as DataSet
 from eqlearn.io.datasets import load_dataset as load_dataset
 from eqlearn.io.storage import followed as followed
 from eqlearn.io.storage import save as save
-from eqlearn.latent.arithmetic import ImageArithmetic as ImageArithmetic
 from eqlearn.latent.discover import discover_latent as discover_latent
 from eqlearn.latent.encoder import Encoder as Encoder
 from eqlearn.latent.encoder import make_encoder as make_encoder
@@ -38,6 +37,7 @@ from eqlearn.latent.gauge import Gauge as Gauge
 from eqlearn.latent.gauge import fit_gauge as fit_gauge
 from eqlearn.latent.gauge import rewritten as rewritten
 from eqlearn.latent.gauge import without_small as without_small
+from eqlearn.latent.images import ImageArithmetic as ImageArithmetic
 from eqlearn.latent.images import ImageEncoder as ImageEncoder
 from eqlearn.latent.images import encode as encode
 from eqlearn.latent.images import take_statistics_ as take_statistics_

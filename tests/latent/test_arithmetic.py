@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from eqlearn.errors import InvalidArgument, InvalidExpression
-from eqlearn.latent.arithmetic import ImageArithmetic
-from eqlearn.latent.images import ImageEncoder
+from eqlearn.latent.images import ImageArithmetic, ImageEncoder
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.penalties import sparsity
 from eqlearn.nn.sparse import prune_

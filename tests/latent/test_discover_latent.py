@@ -18,9 +18,11 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from eqlearn.errors import EqlearnError, InvalidArgument, InvalidFile, WrongType
+from eqlearn.latent import stages
 from eqlearn.latent.discover import discover_latent
 from eqlearn.latent.found import load_latent
 from eqlearn.latent.settings import LatentSettings
+from eqlearn.latent.warm_start import warm_start
 
 SMALL = LatentSettings(
     warm_steps=300, max_starts=2, joint_steps=40, refine_steps=200, structures=40, kept=12, shortlist=3,
@@ -470,6 +472,22 @@ def test_a_target_that_no_input_tells_is_refused():
         InvalidArgument, match=r"nothing to find: the warm start explains \d+ ?% of the spread"
     ):
         search(y=noise, settings=replace(TINY, explained=0.2))
+
+
+def test_starts_that_got_stuck_do_not_confirm_each_other(monkeypatch):
+    began = []
+
+    def stuck_twice(*args, settings, **options):
+        start = warm_start(*args, settings=settings, **options)
+        if settings.warm_steps > 4:  # fewer measure how long a step takes
+            began.append(start)
+        return replace(start, held_error=1.1) if len(began) <= 2 else start
+
+    monkeypatch.setattr(stages, "warm_start", stuck_twice)
+    law = search(settings=replace(TINY, explained=0.05, warm_steps=150, max_starts=2), seconds=None)
+
+    assert len(began) > 2
+    assert law.head_error < 0.9
 
 
 def test_a_batch_that_is_no_dictionary_is_refused():

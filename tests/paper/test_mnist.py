@@ -12,8 +12,8 @@ import torch
 from short_mnist import CONDITION, TRAINED, add_short
 
 from eqlearn.errors import InvalidArgument, InvalidExpression, InvalidFile, UnknownName
-from eqlearn.latent.arithmetic import ImageArithmetic
 from eqlearn.latent.gauge import Gauge
+from eqlearn.latent.images import ImageArithmetic
 from eqlearn.nn.eql import EQL
 from eqlearn.paper.mnist import recipes
 from eqlearn.paper.mnist.digits import load_digits

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from eqlearn.search.leave_one_out import leave_one_out, structure_cost
+from eqlearn.search.candidate import leave_one_out, structure_cost
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Formula
 

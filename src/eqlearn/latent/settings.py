@@ -26,8 +26,9 @@ class LatentSettings:
     beyond `outlying` of them have no part in the last fit; on a product of MNIST digits, misread ones cost it
     two points of a hundred before. Errors below `exact`, of the target's spread, are no outliers.
 
-    **Starts.** At least `starts`, at most `max_starts`; no more once a second one comes within `confirmed`
-    times the best error. `held` is the share of rows to measure on; `measured` the most rows of any measure.
+    **Starts.** At least `starts`, at most `max_starts` (`tries` times as many while none explains anything);
+    no more once a second one comes within `confirmed` times the best error. `held` is the share of rows to
+    measure on; `measured` the most rows of any measure.
 
     **Comparison.** `functions` in the basis of a bend; `structures`, the most that are enumerated, in at most
     `needed` variables (with more, structures only grow), on `screened` rows first and from `serving_starts`
@@ -40,7 +41,8 @@ class LatentSettings:
     on the latents as they are.
 
     **Decision.** `close`: how many times the smallest error after joint training a shorter law may leave and
-    still be chosen; errors below `negligible` times the head's are equal. `removal`: how many times the error
+    still be chosen, and the part `unseen` of the error on rows held back: what networks learn by heart is no
+    evidence. Errors below `negligible` times the head's are equal. `removal`: how many times the error
     may be left once a constant is taken out or made a simple number, which is at most the share `snapped`
     away. `explained`: the least part of the variance that a head must explain for a search to go on.
     """
@@ -61,6 +63,7 @@ class LatentSettings:
 
     starts: int = 2
     max_starts: int = 4
+    tries: int = 3
     confirmed: float = 2.0
     held: float = 0.15
     measured: int = 4_000
@@ -78,6 +81,7 @@ class LatentSettings:
     alike: float = 0.05
     rival: float = 2.0
     close: float = 1.3
+    unseen: float = 0.05
     removal: float = 1.1
     negligible: float = 0.03
     snapped: float = 0.03

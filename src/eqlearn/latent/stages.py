@@ -87,9 +87,8 @@ class Run:
 
     def tell(self, error: float) -> None:
         if self.progress is not None:
-            self.progress(
-                LatentProgress(self.stage, time.time() - self.began, error, self.head_error, self.best)
-            )
+            used = time.time() - self.began
+            self.progress(LatentProgress(self.stage, used, error, self.head_error, self.best))
 
     def on_record(self, kind: str, record: Any) -> None:
         now = time.time()
@@ -109,7 +108,7 @@ class Run:
         choices = self.compared(best)
         if not choices:
             raise InvalidArgument(
-                "no structure could be fitted in the time given; give more `seconds`, or fewer columns"
+                "no structure could be fitted in time; give more `seconds` or fewer columns"
             )
         listed_, equivalent = shortlist(choices, best.error, self.settings, self.deadline(0.65))
         self.best = str(listed_[0].skeletons()[0])
@@ -150,16 +149,14 @@ class Run:
         self.tell(choice.error)
 
     def starts(self) -> list[Start]:
-        """Warm starts of both kinds by turns, the best first, until a second one confirms the best."""
+        """Warm starts of both kinds by turns, the best first, until a second one confirms the best; more of
+        them as long as none explains anything: a start can get stuck, with data that hold a law."""
         found: list[Start] = []
         limit = 0.5
-        settings = self.paced(limit)
-        for number in range(settings.max_starts):
-            kind = (
-                "plain"
-                if number % 2 == 0 or len(self.encoders) + len(self.data.columns) < 2
-                else "interactions"
-            )
+        settings, stuck = self.paced(limit), 1 - self.settings.explained
+        for number in range(settings.tries * settings.max_starts):
+            alone = len(self.encoders) + len(self.data.columns) < 2
+            kind = "plain" if number % 2 == 0 or alone else "interactions"
             self.stage = f"warm start {number + 1}"
             try:
                 start = warm_start(
@@ -178,17 +175,20 @@ class Run:
             used = 1 - self.left(limit) / (limit * self.seconds) if self.seconds else 0.0
             if used > (number + 1) / (number + 2):  # no time for one more
                 break
+            if not found or found[0].held_error > stuck:  # two that got stuck do not confirm each other
+                continue
             second = found[1].held_error if len(found) > 1 else math.inf
-            if number + 1 >= settings.starts and second <= settings.confirmed * found[0].held_error:
+            enough = second <= settings.confirmed * found[0].held_error
+            if number + 1 >= (settings.starts if enough else settings.max_starts):
                 break
         if not found:
             raise InvalidArgument(
-                "every warm start diverged; scale the inputs, or lower `rate` in the settings"
+                "every warm start diverged; scale the inputs, or lower the settings' `rate`"
             )
-        explained = 1 - found[0].held_error
-        if explained < self.settings.explained:
+        if found[0].held_error > stuck:
+            explained = max(0.0, 1 - found[0].held_error)
             raise InvalidArgument(
-                f"nothing to find: the warm start explains {100 * max(0, explained):.0f} % of the spread "
+                f"nothing to find: the warm start explains {100 * explained:.0f} % of the spread "
                 "of `y` on rows held back"
             )
         return found
@@ -205,9 +205,8 @@ class Run:
 
     def _seconds_a_step(self) -> float:
         """How long one step of training takes here."""
-        trial = warm_start(
-            self.encoders, self.sizes, self.data, seed=1, settings=replace(self.settings, warm_steps=4)
-        )
+        few = replace(self.settings, warm_steps=4)
+        trial = warm_start(self.encoders, self.sizes, self.data, seed=1, settings=few)
         if trial is None:
             return 0.0
         model = trial.model.train()
@@ -240,14 +239,15 @@ class Run:
             least = max(min(t[2] for t in trained), self.settings.negligible * start.error)
             least_held = max(min(t[3] for t in trained), self.settings.negligible * start.held_error)
             near = [t for t in trained if t[2] <= close**3 * least and t[3] <= close**3 * least_held]
+            enough = close * least + self.settings.unseen * least_held
             _, _, error, held = trained[0]  # the shortest law, also the best on rows it has not seen
-            if len(near) < 2 or (error <= close * least and held <= least_held):
+            if len(near) < 2 or (error <= enough and held <= least_held):
                 break
             left = [
                 (choice, model.encoders, carried(choice, model, self.data, self.settings))
                 for choice, model, *_ in near
             ]
-        good = [t for t in trained if t[2] <= close * least and t[3] <= close * least_held]
+        good = [t for t in trained if t[2] <= enough and t[3] <= close * least_held]
         # A wrong law can need more constants than its structure shows: so lengths are compared in full.
         choice, model, *_ = min(
             good or trained,

@@ -21,9 +21,8 @@ from eqlearn.numerics.criteria import (
     description_length,
     prediction_length,
 )
-from eqlearn.search.candidate import Candidate, formula_costs
+from eqlearn.search.candidate import Candidate, formula_costs, leave_one_out, structure_cost
 from eqlearn.search.features import Features
-from eqlearn.search.leave_one_out import leave_one_out, structure_cost
 from eqlearn.search.networks.fit import Fit
 from eqlearn.symbolic.brief import brief
 from eqlearn.symbolic.equation import Equation
