@@ -29,6 +29,8 @@ ENOUGH_LOSS = EXACT_LOSS * 1e-6
 EXACT_SHARE = 1e-24
 # The same of sums of library functions on few rows.
 EXACT_MATCH = 1e-22
+# What a target in the span of a few functions leaves there, of its variance: differences of sums of squares.
+EXACT_SPAN = 1e-11
 # What products of unit vectors leave of nothing.
 MATCH_ROUNDING = 1e-13
 # The square of what sums of numbers about 1 are rounded to, for targets about a large mean.

@@ -16,7 +16,8 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "profiled", "products", "symmetry", "product-library", "sums", "elimination",
+    "linear", "rational", "pairs", "span", "profiled", "products", "symmetry", "product-library", "sums",
+    "wide-pairs", "deep", "elimination",
 )  # fmt: skip
 # What `sketches`, an earlier name of `strategies`, called some of them.
 FORMER_NAMES = {
@@ -75,6 +76,45 @@ class Library:
     max_exact_fits: int = 6  # where one is exact
     max_paired: int = 1000  # atoms of which all pairs are tried: memory holds the square of it
     beam: int = 32  # supports carried on to the next size
+
+
+@dataclass(frozen=True)
+class BankSettings:
+    """Subexpressions that laws are put together from, and how many of their combinations are looked at.
+
+    They grow up to `max_level` operations, until there are `surplus` times as many as wanted, of which the
+    simplest are kept; a function of a function costs `nested` more, a number inside `number`. None owes more
+    than the part `max_one_row` of its variance to one row. Up to `max_grid_level`, functions are also of
+    multiples of their arguments: `factors` as they stand, `relative` to the argument's size, or as many
+    radians over its range as `turns` of a column, `few_turns` of anything else; and of columns with `shifts`
+    added, or so much that the nearest value is `gaps` of its range from zero. Combinations are compared on
+    `rows` rows: `small` entries with each other, `wide` with `many`, sums of at most `max_terms` of `spans`
+    entries; on `few_rows`, functions of `simple` entries with any others. Fitted are the nearest `kept`.
+    Fewer than `min_rows` rows can't tell that many combinations apart.
+    """
+
+    max_level: int = 6
+    surplus: float = 4.0
+    nested: float = 0.5
+    number: float = 1.2
+    max_one_row: float = 0.6
+    max_grid_level: int = 5
+    factors: tuple[float, ...] = (0.5, 2.0, 3.0, math.pi, 2 * math.pi)
+    relative: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+    turns: tuple[float, ...] = tuple(float(k) for k in range(1, 34))
+    few_turns: tuple[float, ...] = tuple(float(k) for k in range(2, 20, 2))
+    shifts: tuple[float, ...] = (1.0, 2.0, 3.0, -1.0, -2.0)
+    gaps: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
+    rows: int = 128
+    few_rows: int = 64
+    min_rows: int = 24
+    simple: int = 20
+    small: int = 300
+    wide: int = 500
+    many: int = 4_000
+    spans: tuple[int, ...] = (8, 30)
+    max_terms: int = 8
+    kept: int = 12
 
 
 @dataclass(frozen=True)
@@ -183,6 +223,7 @@ class Settings:
     l0: HardConcreteL0 = field(default_factory=HardConcreteL0)
     screening: Screening = field(default_factory=Screening)
     library: Library = field(default_factory=Library)
+    bank: BankSettings = field(default_factory=BankSettings)
     profile: Profile = field(default_factory=Profile)
     symmetry: Symmetry = field(default_factory=Symmetry)
     drawing: Drawing = field(default_factory=Drawing)

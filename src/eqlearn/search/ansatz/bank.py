@@ -1,0 +1,222 @@
+"""A bank of subexpressions, grown from the columns by size, each once: what laws are put together from.
+
+Subexpressions that differ by a factor and an offset only are one, since whatever is put together from them
+has both free. Constants inside of functions come from a grid; fits move them afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+
+from eqlearn.nn.primitives import Primitive
+from eqlearn.numerics.budget import never
+from eqlearn.search.ansatz.layout import Sum, Unit
+from eqlearn.search.ansatz.library import homogeneous, parity
+from eqlearn.search.networks.starts import angular_frequency
+from eqlearn.search.problem import Problem
+from eqlearn.search.settings import BankSettings
+
+# How an entry is made: of a column, a sum, a difference, or a primitive of a factor times entries, plus a
+# shift.
+Made = tuple["Primitive | str", tuple[int, ...], float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Bank:
+    """Values `(entries, rows)` in the user's units, the simplest first, what they cost, and their `places` in
+    the list of how everything is `made`."""
+
+    values: np.ndarray
+    costs: np.ndarray
+    places: list[int]
+    made: list[Made]
+    scales: Sequence[float]  # of the columns, which a search sees divided by them
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    @cached_property
+    def normed(self) -> np.ndarray:
+        """The values about their mean, of length one."""
+        about = self.values - self.values.mean(axis=1, keepdims=True)
+        return np.asarray(about / np.linalg.norm(about, axis=1, keepdims=True))
+
+    def term(self, entry: int) -> Sum:
+        """The formula of an entry."""
+        return self._term(self.places[entry])
+
+    def _term(self, place: int) -> Sum:
+        how, args, factor, shift = self.made[place]
+        if how == "column":
+            return Sum(((args[0], self.scales[args[0]]),))
+        terms = [self._term(a) for a in args]
+        if how in ("+", "-"):
+            return terms[0] + terms[1] * (1.0 if how == "+" else -1.0)
+        assert isinstance(how, Primitive)
+        terms[0] = terms[0] * factor + Sum(constant=shift)
+        return Sum.of(Unit(how, tuple(terms)))
+
+
+@np.errstate(all="ignore")
+def grown(problem: Problem, most: int, stop: Callable[[], bool] = never) -> Bank:
+    """The simplest `most` subexpressions of the columns; fewer if `stop()` holds before."""
+    scales = problem.features.scales
+    columns = problem.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
+    growth = _Growth(problem, columns, most, stop)
+    costs = np.array(growth.costs)
+    order = np.argsort(costs, kind="stable")[:most]
+    values = np.array([growth.values[i] for i in order]).reshape(len(order), columns.shape[1])
+    return Bank(values, costs[order], order.tolist(), growth.made, scales)
+
+
+@dataclass
+class _Growth:
+    problem: Problem
+    columns: np.ndarray
+    most: int
+    stop: Callable[[], bool]
+    values: list[np.ndarray] = field(default_factory=list)
+    costs: list[float] = field(default_factory=list)
+    made: list[Made] = field(default_factory=list)
+    levels: dict[int, list[int]] = field(default_factory=dict)
+    seen: set[bytes] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.settings: BankSettings = self.problem.settings.bank
+        rows = self.columns.shape[1]
+        self.directions = np.random.default_rng(0).normal(size=(rows, 3))
+        self.add(1, self.columns, [("column", (i,), 1.0, 0.0) for i in range(len(self.columns))], 1.0)
+        for level in range(2, self.settings.max_level + 1):
+            for values, made, cost in self.level(level):
+                if self.full():
+                    break
+                self.add(level, values, made, cost)
+            if self.full() or len(self.made) >= self.most:
+                break
+
+    def full(self) -> bool:
+        """Whether there is enough to choose the simplest from, or no time for more."""
+        return len(self.made) >= self.settings.surplus * self.most or self.stop()
+
+    def add(self, level: int, values: np.ndarray, made: list[Made], cost: float | Sequence[float]) -> None:
+        """Takes up what is finite, varies in more than one row, and is new."""
+        about = values - values.mean(axis=1, keepdims=True)
+        squares = about * about
+        total, largest = squares.sum(axis=1), np.abs(values).max(axis=1)
+        fine = np.isfinite(values).all(axis=1) & (total > 1e-16 * largest**2 * values.shape[1])
+        fine &= squares.max(axis=1) < self.settings.max_one_row * total
+        keys = about @ self.directions / np.sqrt(total)[:, None]
+        keys = np.round(1e8 * keys * np.sign(keys[:, :1]))
+        costs = [cost] * len(made) if isinstance(cost, float) else cost
+        for i in np.flatnonzero(fine).tolist():
+            key = keys[i].astype(np.int64).tobytes()
+            if key not in self.seen:
+                self.seen.add(key)
+                self.levels.setdefault(level, []).append(len(self.made))
+                self.values.append(values[i])
+                self.made.append(made[i])
+                self.costs.append(costs[i])
+
+    def level(self, level: int) -> Iterator[tuple[np.ndarray, list[Made], Sequence[float]]]:
+        """Everything of this size, in blocks: sums, products and quotients, then functions."""
+        for one in range(1, level - 1):
+            other = level - 1 - one
+            if one <= other:
+                for i in list(self.levels.get(one, ())):
+                    yield from self._joined(
+                        i, [j for j in self.levels.get(other, ()) if other > one or j > i]
+                    )
+        arguments = list(self.levels.get(level - 1, ()))
+        for primitive in self.problem.vocabulary.unary:
+            if arguments and primitive.name != "id":
+                yield from self._applied(primitive, arguments)
+        for primitive in self.problem.vocabulary.unary:
+            for i in list(self.levels.get(level - 2, ())):
+                yield from self._on_a_grid(primitive, i, level)
+
+    def _joined(self, i: int, others: list[int]) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
+        if not others:
+            return
+        one, many = self.values[i], np.array([self.values[j] for j in others])
+        costs = [self.costs[i] + self.costs[j] + 1 for j in others]
+        times, over = (self.problem.vocabulary.named(name) for name in ("mul", "div"))
+        if times is not None:
+            yield one * many, [(times, (i, j), 1.0, 0.0) for j in others], costs
+        if over is not None:
+            yield one / many, [(over, (i, j), 1.0, 0.0) for j in others], costs
+            yield many / one, [(over, (j, i), 1.0, 0.0) for j in others], costs
+        yield one + many, [("+", (i, j), 1.0, 0.0) for j in others], costs
+        yield one - many, [("-", (i, j), 1.0, 0.0) for j in others], costs
+
+    def _applied(
+        self, primitive: Primitive, arguments: list[int]
+    ) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
+        """A function of each argument, with both signs where they differ."""
+        values = np.array([self.values[i] for i in arguments])
+        nested = [_is_steep(self.made[i][0]) for i in arguments]
+        extra = self.settings.nested * _is_steep(primitive)
+        costs = [self.costs[i] + 1 + extra * deep for i, deep in zip(arguments, nested, strict=True)]
+        for sign in (1.0,) if parity(primitive) else (1.0, -1.0):
+            yield _values(primitive, sign * values), [(primitive, (i,), sign, 0.0) for i in arguments], costs
+
+    def _on_a_grid(
+        self, primitive: Primitive, i: int, level: int
+    ) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
+        """A function of multiples of an argument, or of a column with something added where multiples come
+        out of it; relative to the argument's size, so that no unit of measurement is favoured."""
+        settings, value, column = self.settings, self.values[i], self.made[i][0] == "column"
+        if primitive.name == "id" or level > settings.max_grid_level or self._has_number(i):
+            return
+        low, high, size = float(value.min()), float(value.max()), float(np.abs(value).max())
+        if homogeneous(primitive):
+            if not column:
+                return
+            span = high - low
+            above = [*settings.shifts, *(g * span - low for g in settings.gaps)]
+            below = [*settings.shifts, *(-g * span - high for g in settings.gaps)]
+            numbers = [(1.0, s) for s in above if low + s > 0] + [(-1.0, -s) for s in below if high + s < 0]
+        else:
+            wave = angular_frequency(primitive)
+            if wave:
+                turns = settings.turns if column else settings.few_turns
+                factors = [t / (high - low) / wave for t in turns] + [f / wave for f in settings.factors]
+            else:
+                factors = [f / size for f in settings.relative] + list(settings.factors)
+            numbers = [(f, 0.0) for f in factors]
+            if not parity(primitive):
+                numbers += [(-f, 0.0) for f in factors]
+        if not numbers:
+            return
+        arguments = np.array([f * value + s for f, s in numbers])
+        cost = self.costs[i] + 1 + settings.number
+        yield (
+            _values(primitive, arguments),
+            [(primitive, (i,), f, s) for f, s in numbers],
+            [cost] * len(numbers),
+        )
+
+    def _has_number(self, i: int) -> bool:
+        how, args, factor, shift = self.made[i]
+        if how == "column":
+            return False
+        return abs(factor) != 1.0 or shift != 0.0 or any(self._has_number(a) for a in args)
+
+
+def _is_steep(how: Primitive | str) -> bool:
+    """Whether it is a function of one argument whose factor matters, such as a sine or an exponential."""
+    return isinstance(how, Primitive) and how.arity == 1 and not homogeneous(how)
+
+
+def _values(primitive: Primitive, arguments: np.ndarray) -> np.ndarray:
+    value: torch.Tensor = primitive(torch.from_numpy(arguments))
+    return value.numpy()
+
+
+def is_for_banks(problem: Problem) -> bool:
+    """Whether there is one target, and rows enough to tell combinations apart."""
+    return problem.samples.y.shape[0] == 1 and problem.samples.rows >= problem.settings.bank.min_rows
