@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import NO_COEFFICIENT, NO_TERM, match_score
+from eqlearn.numerics.criteria import NO_COEFFICIENT, NO_TERM, PARALLEL, match_score
 from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.target_transform import TargetTransform
@@ -41,7 +41,7 @@ class Pairs:
         inner = self.one @ self.two.T
         product = squares @ others.T - inner**2 / normed.shape[1]
         by_one, by_two = squares @ self.two.T, self.one @ others.T
-        alike = 1 - inner**2 < 1e-9
+        alike = 1 - inner**2 < PARALLEL
         self.inner, self.scale = inner, np.where(alike, 0.0, 1 / np.where(alike, 1.0, 1 - inner**2))
         self.first = (by_one - inner * by_two) * self.scale
         self.second = (by_two - inner * by_one) * self.scale
@@ -49,8 +49,8 @@ class Pairs:
         self.own = (own, own)
         self.first[self.own], self.second[self.own] = by_one[self.own], 0.0
         rest = product - self.first * by_one - self.second * by_two
-        idle = (rest < 1e-9 * product) | alike
-        idle[self.own] = rest[self.own] < 1e-9 * product[self.own]
+        idle = (rest < PARALLEL * product) | alike
+        idle[self.own] = rest[self.own] < PARALLEL * product[self.own]
         self.gain = np.where(idle, 0.0, 1 / np.where(idle, 1.0, rest))
 
     def bilinear(self, y: np.ndarray, most: int) -> list[tuple[float, int, int]]:
@@ -77,9 +77,9 @@ class Pairs:
         size = (aim * aim).sum(axis=1)
         inner, along = one @ two.T, np.einsum("ij,ij->i", one, aim)
         cross = aim @ two.T
-        bad = (1 - inner**2 < 1e-7) | ~fine[:, None] | ~also | (size < 1e-9)[:, None]
+        bad = (1 - inner**2 < PARALLEL) | ~fine[:, None] | ~also | (size < PARALLEL)[:, None]
         explained = cross**2 - 2 * inner * cross * along[:, None] + (along**2)[:, None]
-        explained /= np.where(bad, 1.0, 1 - inner**2) * np.where(size < 1e-9, 1.0, size)[:, None]
+        explained /= np.where(bad, 1.0, 1 - inner**2) * np.where(size < PARALLEL, 1.0, size)[:, None]
         explained[bad] = 0.0
         return self._best(explained, most, ordered=True)
 
@@ -100,7 +100,7 @@ def _without(values: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """Directions with the target's taken out, of length one, and which are anything then."""
     rest = values - np.outer(values @ y, y)
     size = np.linalg.norm(rest, axis=1)
-    fine = size > 1e-5
+    fine = size**2 > PARALLEL
     return rest / np.where(fine, size, 1.0)[:, None], fine
 
 

@@ -17,7 +17,7 @@ import torch
 from eqlearn.functions import TORCH
 from eqlearn.nn.primitives import Plain, Primitive
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_SPAN, NEGLIGIBLE, NO_COEFFICIENT, NO_TERM
+from eqlearn.numerics.criteria import EXACT_SPAN, NEGLIGIBLE, NO_COEFFICIENT, NO_TERM, NULL_SINGULAR, credible
 from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.library import parity
@@ -67,7 +67,7 @@ def _in_span(
         return
     ones = np.ones((1, len(y)))
     plain = _basis(np.concatenate([ones, bank.normed[:count]]))
-    if plain.shape[1] > 0.6 * len(y):
+    if not credible(plain.shape[1], len(y)):
         return
     # With the target itself among the terms, a sum over h + c is found, too.
     with_target = _basis(np.concatenate([ones, bank.normed[:count], (y - y.mean())[None]]))
@@ -109,7 +109,7 @@ def _basis(vectors: np.ndarray) -> np.ndarray:
     left, sizes, _ = np.linalg.svd(
         (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).T, full_matrices=False
     )
-    return np.asarray(left[:, sizes > 1e-10 * sizes[0]])
+    return np.asarray(left[:, sizes > NULL_SINGULAR * sizes[0]])
 
 
 def _undone(unit: Primitive | None, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
