@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from eqlearn.nn.primitives import parse_set
+from eqlearn.nn.primitives import lookup, parse_set
 from eqlearn.search.ansatz.target_transform import transforms
 from eqlearn.search.features import Features
 from eqlearn.search.networks.fit import Samples
@@ -21,7 +21,7 @@ def problem_of(formula, variables, low=1.0, high=3.0, rows=200, settings=DEFAULT
     X = np.random.default_rng(0).uniform(low, high, size=(rows, len(variables)))
     y = np.stack([Equation.parse(f, variables)(X) for f in formulas], axis=1)
     features = Features.of(X, y, logarithms=True, degree=8)
-    vocabulary = Vocabulary.of([p for p in parse_set(SCIENCE) if p.name != "pow"])
+    vocabulary = Vocabulary.of([*(p for p in parse_set(SCIENCE) if p.name != "pow"), lookup("cube")])
     samples = Samples(features.tensor(X), torch.as_tensor(y.T / features.units[:, None]))
     waves = Waves.of(samples.x[: len(variables)].numpy())
     views = tuple(transforms(vocabulary.unary, samples.y))

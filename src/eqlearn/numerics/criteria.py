@@ -31,6 +31,9 @@ EXACT_SHARE = 1e-24
 EXACT_MATCH = 1e-22
 # What a target in the span of a few functions leaves there, of its variance: differences of sums of squares.
 EXACT_SPAN = 1e-11
+# Keys of values of length one that are this near to each other belong to the same values: what is undone on a
+# target may lose half of its digits on the way.
+SAME_KEY = 1e-7
 # What products of unit vectors leave of nothing.
 MATCH_ROUNDING = 1e-13
 # The square of what sums of numbers about 1 are rounded to, for targets about a large mean.

@@ -12,7 +12,7 @@ from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.structures import Level
 from eqlearn.search.settings import Settings
 from eqlearn.search.step import Step
-from eqlearn.search.strategies import Strategy, find_strategy
+from eqlearn.search.strategies import EVOLUTION, Strategy, find_strategy
 from eqlearn.validation.options import check_least
 
 
@@ -48,22 +48,51 @@ class Curriculum:
             and (level.bank == "plain" or len(self.features.bank(level.bank)) > len(columns))
         ]
 
+    @cached_property
+    def evolves(self) -> bool:
+        """Whether islands of trees are tried: for one target, and rows enough to tell."""
+        asked = any(strategy is EVOLUTION for strategy in self.strategies)
+        return asked and len(self.features.outputs) == 1 and self.rows >= self.settings.bank.min_rows
+
+    @cached_property
+    def scheduled(self) -> tuple[Strategy, ...]:
+        """The rounds before networks or islands alone: strategies, from the first island on by turns with
+        islands."""
+        if not self.evolves:
+            return tuple(s for s in self.strategies if s is not EVOLUTION)
+        first = self.strategies.index(EVOLUTION)
+        rest = [turn for s in self.strategies[first + 1 :] for turn in (s, EVOLUTION)]
+        return (*self.strategies[: first + 1], *rest)
+
+    @property
+    def patience(self) -> int:
+        """How many rounds without a better score end a search in noise."""
+        return self.settings.island.patience if self.evolves else self.settings.patience
+
     @property
     def first_pass(self) -> int:
-        """How many rounds see every lesson once: a search in noise does not end before."""
-        return len(self.strategies) + len(self.lessons) * 3 // 2
+        """How many rounds come before a search in noise may end: every lesson once, or some islands."""
+        if self.evolves:
+            return self.strategies.index(EVOLUTION) + self.patience
+        return len(self.scheduled) + len(self.lessons) * 3 // 2
 
     def generation(self, number: int) -> int:
         """How many rounds run in parallel from round `number` on; none of them sees what the others find."""
-        later = number - len(self.strategies)
+        later = number - len(self.scheduled)
+        if self.evolves:
+            return 1 if later < 0 else 8  # islands know nothing of each other
         return 1 if later < 3 else 2 if later < 11 else 4
 
     def step(self, number: int, parents: Sequence[Fit]) -> Step:
-        """First what linear algebra can solve; then the lessons in turn, every third round growing from
-        the best so far."""
-        if number < len(self.strategies):
-            return Step(number, self.seed, self.strategies[number])
-        drawn = number - len(self.strategies) + 1
+        """First what linear algebra can solve, with islands of trees between; then islands. Where there are
+        none, the lessons in turn, every third round growing from the best so far."""
+        past = number >= len(self.scheduled)
+        if not past and self.scheduled[number] is not EVOLUTION:
+            return Step(number, self.seed, self.scheduled[number])
+        if self.evolves:
+            earlier = sum(s is EVOLUTION for s in self.scheduled[:number])
+            return Step(number, self.seed, island=earlier + max(0, number - len(self.scheduled)))
+        drawn = number - len(self.scheduled) + 1
         if parents and drawn % 3 == 0:
             level = Level(1, 2, 1, ("plain", "quadratic", "log")[drawn // 3 % 3])
         else:

@@ -16,7 +16,7 @@ import sympy as sp
 import torch
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.nn.primitives import PrimitivesLike, RegistrySnapshot, parse_kinds
+from eqlearn.nn.primitives import PrimitivesLike, RegistrySnapshot, lookup, parse_kinds
 from eqlearn.numerics.budget import Deadline, one_thread
 from eqlearn.search.ansatz.target_transform import transforms
 from eqlearn.search.archive import Archive
@@ -123,8 +123,9 @@ def discover(
     others = [p for p in units if p.name != "pow"]
     if not others:
         raise InvalidArgument("`primitives` holds `pow` alone, which needs others beside it, such as `id`")
-    vocabulary = Vocabulary.of(others)
     names_of = {p.name for p in units}
+    # Logarithms stand for powers, where the base is positive; beside the square, a cube needs no sign.
+    vocabulary = Vocabulary.of([*others, lookup("cube")] if "pow" in names_of else others)
     degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
     columns = screen(table.X, table.y, settings.max_inputs, settings.screening)
     powers, most = "pow" in names_of, settings.max_inputs
@@ -256,8 +257,8 @@ def _ended(
         return "out of time"
     if restarts is not None and started >= restarts:
         return "out of restarts"
-    if not settings.networks and rounds >= len(settings.strategies):
+    if not settings.networks and not curriculum.evolves and rounds >= len(curriculum.scheduled):
         return "no further gain"
-    if rounds >= curriculum.first_pass and archive.rounds_without_gain >= settings.patience:
+    if rounds >= curriculum.first_pass and archive.rounds_without_gain >= curriculum.patience:
         return "no further gain"
     return ""

@@ -16,8 +16,8 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "pairs", "span", "profiled", "products", "symmetry", "product-library", "sums",
-    "wide-pairs", "deep", "elimination",
+    "linear", "rational", "pairs", "span", "sums", "products", "evolution", "symmetry", "profiled",
+    "product-library", "deep", "wide-pairs", "elimination",
 )  # fmt: skip
 # What `sketches`, an earlier name of `strategies`, called some of them.
 FORMER_NAMES = {
@@ -88,8 +88,10 @@ class BankSettings:
     multiples of their arguments: `factors` as they stand, `relative` to the argument's size, or as many
     radians over its range as `turns` of a column, `few_turns` of anything else; and of columns with `shifts`
     added, or so much that the nearest value is `gaps` of its range from zero. Combinations are compared on
-    `rows` rows: `small` entries with each other, `wide` with `many`, sums of at most `max_terms` of `spans`
-    entries; on `few_rows`, functions of `simple` entries with any others. Fitted are the nearest `kept`.
+    `rows` rows: `small` entries with each other, `wide` with `many`; on `few_rows`, functions of `simple`
+    entries with any others. Of `spans`, each says how many of the simplest are in the span, how many entries
+    there are in all, and on how many rows they are seen; sums of them have at most `max_terms`. Fitted are
+    the nearest `kept`.
     Fewer than `min_rows` rows can't tell that many combinations apart.
     """
 
@@ -112,9 +114,42 @@ class BankSettings:
     small: int = 300
     wide: int = 500
     many: int = 4_000
-    spans: tuple[int, ...] = (8, 30)
+    spans: tuple[tuple[int, int, int], ...] = ((8, 20_000, 24), (30, 4_000, 64))
     max_terms: int = 8
     kept: int = 12
+
+
+@dataclass(frozen=True)
+class IslandSettings:
+    """An island of trees: how many there are, how they vary and how long.
+
+    Trees have at most `max_nodes` nodes and `max_constants` constants that are fitted, in `steps` steps, for
+    the best `fitted` children of a generation. Parents win tournaments of `tournament`. Children are made by
+    insertion, replacement, crossover, hoisting or swapping with the chances `kinds`. The part `plain` forgets
+    its own scale and offset before it is asked what a node should be, on `rows` rows; the answer is the best
+    of `offered` subexpressions, others in each generation, out of a bank of `entries`. A node costs between
+    the two of `parsimony`, in logarithms of the error. After `generations`, or `shortening` more once
+    something is exact, the best `kept` at different prices are fitted in `last_steps`. A search in noise ends
+    after `patience` rounds without a better score.
+    """
+
+    members: int = 300
+    generations: int = 25
+    max_nodes: int = 30
+    max_constants: int = 10
+    fitted: int = 30
+    steps: int = 6
+    tournament: int = 3
+    kinds: tuple[float, ...] = (0.4, 0.3, 0.15, 0.05, 0.1)
+    plain: float = 0.5
+    entries: int = 2000
+    rows: int = 100
+    offered: int = 700
+    parsimony: tuple[float, float] = (0.02, 0.6)
+    shortening: int = 4
+    last_steps: int = 40
+    kept: int = 4
+    patience: int = 4
 
 
 @dataclass(frozen=True)
@@ -203,8 +238,9 @@ class Settings:
     `members` is the most networks solved together in a round, fewer where one step of least squares would
     take more than `max_multiplications`. `rows` is how many rows the search itself sees (all rows serve the
     last fit). `validation` is the fraction held out when there are at least `enough_rows`. `patience` is how
-    many rounds without a better score end a search in noisy data. `strategies` are tried in this order before
-    networks are drawn; with none, networks find it all, and without `networks` the strategies alone.
+    many rounds without a better score end a search in noisy data. `strategies` are tried in this order; from
+    "evolution" on, islands of trees by turns with the rest, and then alone. Without it, networks are drawn
+    after the strategies; with no strategies, networks find it all, and without `networks` the strategies.
     Eliminated are the `finalists` of a round, of which one may have more than `max_weights`; a round that
     looks for exact laws eliminates what is not exact only up to `max_quick_weights`. A bank of more than
     `max_inputs` would make every network of it a large one. Networks grow from the best `parents`.
@@ -224,6 +260,7 @@ class Settings:
     screening: Screening = field(default_factory=Screening)
     library: Library = field(default_factory=Library)
     bank: BankSettings = field(default_factory=BankSettings)
+    island: IslandSettings = field(default_factory=IslandSettings)
     profile: Profile = field(default_factory=Profile)
     symmetry: Symmetry = field(default_factory=Symmetry)
     drawing: Drawing = field(default_factory=Drawing)

@@ -17,6 +17,7 @@ from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import ENOUGH_LOSS, EXACT_LOSS, EXACT_SHARE, NO_COEFFICIENT
 from eqlearn.search.ansatz.layout import Ansatz, layout
 from eqlearn.search.ansatz.target_transform import TargetTransform
+from eqlearn.search.evolution.evolve import evolved_ansatzes
 from eqlearn.search.networks.fit import Fit, Samples, levenberg_marquardt, normal_equations, stack, take
 from eqlearn.search.networks.population import Population
 from eqlearn.search.networks.refine import eliminate_fits
@@ -45,10 +46,13 @@ class Step:
     members: int = 0
     parents: tuple[Fit, ...] = ()
     draw: int = 0  # which round of networks, so that a strategy more or less changes none of them
+    island: int | None = None  # which island of an evolution
 
     @property
     def method(self) -> str:
         """How it looks: a strategy's name, or "networks"."""
+        if self.island is not None:
+            return "evolution"
         return "networks" if self.strategy is None else self.strategy.name
 
     @property
@@ -116,7 +120,8 @@ def _solve(
     targets = [samples.y if i is None else i.target / i.scale for i in drawn]
     seen = Samples(samples.x, torch.stack(targets), samples.weight)
     # What is linear has one optimum, and elimination finds the sparse one from there, given enough rows.
-    if task.strategy is None or (not task.exact and samples.rows < int(population.counts.max()) + 3):
+    drawn_at_random = task.strategy is None and task.island is None
+    if drawn_at_random or (not task.exact and samples.rows < int(population.counts.max()) + 3):
         seed = int(rng.integers(2**31))
         population, theta = problem.sparsifier(population, theta, seen, seed=seed, stop=stop)
     if stop():
@@ -164,6 +169,10 @@ def _starts(
             if not isinstance(ansatz, Ansatz):
                 raise WrongType(f"strategy {task.method!r} must propose Ansatz objects, got {ansatz!r:.60}")
             yield ansatz.transform, layout([ansatz.readout] * ansatz.outputs, inputs, identity)
+    if task.island is not None:
+        inputs, identity = problem.features.count, problem.vocabulary.identity
+        for ansatz in evolved_ansatzes(problem, task.island, task.seed, stop):
+            yield ansatz.transform, layout([ansatz.readout], inputs, identity)
     for _ in range(task.members):
         if stop():
             return

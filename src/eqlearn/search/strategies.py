@@ -20,6 +20,7 @@ from eqlearn.search.ansatz.rational import rational_ansatzes
 from eqlearn.search.ansatz.spans import deep_ansatzes, span_ansatzes
 from eqlearn.search.ansatz.symmetry import reduced, reduced_problem, restored
 from eqlearn.search.ansatz.terms import carried_ansatzes, sum_ansatzes
+from eqlearn.search.evolution.evolve import evolved_ansatzes
 from eqlearn.search.problem import Problem
 from eqlearn.validation.options import checked_choice, enter
 
@@ -79,6 +80,13 @@ def elimination_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> 
             yield Ansatz(transform, every, outputs=problem.samples.y.shape[0])
 
 
+def island_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
+    """What the first island of an evolution comes to; a search asks for one after the other."""
+    return evolved_ansatzes(problem, 0, 0, stop)
+
+
+EVOLUTION = Strategy("evolution", island_ansatzes, exact=False)  # trees that vary and are selected
+
 _BUILT_IN = (
     Strategy("linear", linear_ansatzes),  # sums of one bank of inputs
     Strategy("rational", rational_ansatzes),  # quotients of polynomials
@@ -93,7 +101,7 @@ _BUILT_IN = (
     Strategy("sums", sum_ansatzes, library=True),  # of functions out of the library
     Strategy("elimination", elimination_ansatzes, exact=False),  # for any law: sums of many inputs
 )
-STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in _BUILT_IN}
+STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (*_BUILT_IN, EVOLUTION)}
 
 
 def register_strategy(strategy: Strategy) -> Strategy:

@@ -7,7 +7,8 @@ from eqlearn.search.ansatz.spans import deep_ansatzes, span_ansatzes
 from eqlearn.search.settings import BankSettings, Settings
 from search_problems import error_of, problem_of
 
-FEW = Settings(bank=BankSettings(many=200, wide=60, small=60, simple=5))
+SOME = Settings(bank=BankSettings(spans=((8, 12_000, 24), (30, 1000, 64))))
+FEW = Settings(bank=BankSettings(many=200, wide=60, small=60, simple=5, spans=((8, 200, 24), (30, 200, 64))))
 
 
 def nearest(proposed, problem):
@@ -23,7 +24,14 @@ def nearest(proposed, problem):
     ],
 )  # fmt: skip
 def test_a_sum_and_one_more_operation(formula):
-    problem = problem_of(formula, ["x", "y"])
+    problem = problem_of(formula, ["x", "y"], settings=SOME)
+
+    assert nearest(span_ansatzes(problem), problem) < 1e-7
+
+
+@pytest.mark.parametrize("formula", ["x/y - tanh(0.05*x*y*y)", "tanh((y - x)**3)*(x + 2*y)"])
+def test_a_subexpression_is_met_in_the_middle(formula):
+    problem = problem_of(formula, ["x", "y"], settings=SOME)
 
     assert nearest(span_ansatzes(problem), problem) < 1e-7
 
@@ -32,13 +40,13 @@ def test_a_sum_and_one_more_operation(formula):
     "formula", ["exp(tanh(1/(x*y)))", "sin((exp(y) + x)/x)", "x*sin(x*y + x) + 0.7*x", "sqrt(x*y + x)/y"]
 )
 def test_functions_of_two_subexpressions(formula):
-    problem = problem_of(formula, ["x", "y"])
+    problem = problem_of(formula, ["x", "y"], settings=SOME)
 
     assert nearest(deep_ansatzes(problem), problem) < 1e-7
 
 
 def test_noise_is_no_law():
-    problem = problem_of("sin(37*x*y**2) + cos(51*x**3)", ["x", "y"])
+    problem = problem_of("sin(37*x*y**2) + cos(51*x**3)", ["x", "y"], settings=SOME)
 
     assert span_ansatzes(problem) == deep_ansatzes(problem) == []
 

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from eqlearn.functions import TORCH
-from eqlearn.nn.primitives import Plain, Primitive
+from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SPAN, NEGLIGIBLE, NO_COEFFICIENT, NO_TERM, NULL_SINGULAR, credible
 from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
+from eqlearn.search.ansatz.keys import Keys
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.library import parity
 from eqlearn.search.ansatz.pairs import in_seen_units, least_squares_sum, target_values
-from eqlearn.search.ansatz.target_transform import TargetTransform
+from eqlearn.search.ansatz.target_transform import TargetTransform, undone
 from eqlearn.search.problem import Problem
 
 # What one more operation makes of a target, by an entry h, and what undoes it.
@@ -37,15 +37,16 @@ _BACK = dict(zip(_OPERATIONS, (_OPERATIONS[sign] for sign in "*/+-"), strict=Tru
 
 @np.errstate(all="ignore")
 def span_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
-    """Exact laws f(sum) ∘ h: a sum of the simplest subexpressions, a function of it or none, and one
-    operation with any other subexpression; for the target and its transforms."""
+    """Exact laws f(inner) ∘ h: a function of something or none, and one operation with any subexpression h;
+    inside, any other subexpression (met in the middle) or a sum of the simplest; for the target and its
+    transforms."""
     if not is_for_banks(problem):
         return []
     settings = problem.settings.bank
-    some = problem.thinned(settings.rows)
-    bank = grown(some, settings.many, stop)
     found: list[tuple[float, Ansatz]] = []
-    for count in settings.spans:
+    for count, entries, rows in settings.spans:
+        some = problem.thinned(rows)
+        bank = grown(some, entries, stop)
         for transform, whole in zip(some.targets, problem.targets, strict=True):
             found += _in_span(some, bank, count, transform, whole, stop)
         if found or stop():
@@ -65,12 +66,13 @@ def _in_span(
     y = target_values(problem, transform)
     if float(y.std()) == 0:
         return
-    ones = np.ones((1, len(y)))
+    ones, kept = np.ones((1, len(y))), problem.settings.bank.kept
     plain = _basis(np.concatenate([ones, bank.normed[:count]]))
-    if not credible(plain.shape[1], len(y)):
+    if not credible(plain.shape[1] + 2, len(y)):
         return
     # With the target itself among the terms, a sum over h + c is found, too.
     with_target = _basis(np.concatenate([ones, bank.normed[:count], (y - y.mean())[None]]))
+    keys_of = {own: Keys(basis, bank.values) for own, basis in ((False, plain), (True, with_target))}
     units = [None, *(p for p in problem.vocabulary.unary if p.name != "id")]
     for sign, operation in _OPERATIONS.items():
         made = operation(y, bank.values)
@@ -79,29 +81,26 @@ def _in_span(
                 return
             values, turned = _undone(unit, made)
             own = unit is None and transform is None and sign in "*/"
-            basis = with_target if own else plain
-            about = values - values.mean(axis=1, keepdims=True)
-            left = np.square(values).sum(axis=1) - np.square(values @ basis).sum(axis=1)
-            share = left / np.square(about).sum(axis=1)
-            for entry in np.flatnonzero(np.asarray(share < EXACT_SPAN)).tolist()[
-                : problem.settings.bank.kept
-            ]:
-                if unit is None and sign in "+-" and entry < count:
-                    continue
-                near = basis @ (basis.T @ values[entry])
-                if unit is not None:
-                    near = turned[entry] * unit(torch.from_numpy(near)).numpy()
-                if not _is_near(_BACK[sign](near, bank.values[entry]), y):
-                    continue  # beside a large entry a target is nothing
-                law = _sum_in_span(problem, bank, count, values[entry], y if own else None)
+            keys = keys_of[own]
+            share, asked = keys.seen(values)
+            spanned = np.flatnonzero(share < EXACT_SPAN).tolist()
+            # A span in which many are is one of everything smooth, and tells nothing.
+            inside = [] if len(spanned) > 4 * kept else [(h, -1) for h in spanned]
+            met = sorted(keys.matches(asked), key=lambda pair: bank.costs[list(pair)].sum())
+            for h, g in [*inside, *met[:kept]]:
+                if unit is None and sign in "+-" and g < 0 and h < count:
+                    continue  # a plain sum
+                others = [*range(count), *([g] if g >= count else [])]
+                law = _few_terms(problem, bank, others, values[h], y if own else None)
                 if law is None:
                     continue
                 inner, offset = law
                 if unit is not None:
-                    inner = Sum(units=((Unit(unit, (inner,)), turned[entry]),))
-                rejoined = _rejoined(problem, sign, inner, bank.term(entry), offset)
+                    inner = Sum(units=((Unit(unit, (inner,)), turned[h]),))
+                rejoined = _rejoined(problem, sign, inner, bank.term(h), offset)
                 if rejoined is not None and _holds(rejoined, problem, y):
-                    yield bank.costs[entry] + (unit is not None), Ansatz(whole, rejoined)
+                    cost = bank.costs[h] + (bank.costs[g] if g >= 0 else 0.0) + (unit is not None)
+                    yield cost, Ansatz(whole, rejoined)
 
 
 def _basis(vectors: np.ndarray) -> np.ndarray:
@@ -120,27 +119,19 @@ def _undone(unit: Primitive | None, values: np.ndarray) -> tuple[np.ndarray, np.
     if unit.name in ("exp", "sqrt", "square"):
         signs = np.where((values <= 0).all(axis=1), -1.0, 1.0)
     values = values * signs[:, None]
-    if unit.name == "inv":
-        return 1 / values, signs
-    if unit.name == "square":
-        return np.sqrt(values), signs
-    if not isinstance(unit.formula, Plain) or unit.formula.function.inverse is None:
-        return np.full_like(values, np.nan), signs
-    function = unit.formula.function
-    low, high = function.image
-    outside = (values.min(axis=1) < low) | (values.max(axis=1) > high)
-    undone: torch.Tensor = function.undo(TORCH, torch.from_numpy(values))
-    return np.where(np.asarray(outside)[:, None], np.nan, undone.numpy()), signs
+    return undone(unit, values, principal=True), signs
 
 
-def _sum_in_span(
-    problem: Problem, bank: Bank, count: int, values: np.ndarray, target: np.ndarray | None
+def _few_terms(
+    problem: Problem, bank: Bank, entries: list[int], values: np.ndarray, target: np.ndarray | None
 ) -> tuple[Sum, float] | None:
-    """The sum of few entries that has these values to rounding, and the coefficient of the target beside it;
-    none if it needs many."""
-    columns = [*bank.values[:count], *([] if target is None else [target])]
+    """The sum of few of the entries that has these values to rounding, and the coefficient of the target
+    beside it; none if it needs many."""
+    columns = [*bank.values[entries], *([] if target is None else [target])]
     places = list(range(len(columns)))
     factors, error = least_squares_sum(columns, values)
+    if not error < NEGLIGIBLE:
+        return None
     sizes = [abs(f) * float(np.abs(c).max()) for f, c in zip(factors, columns, strict=False)]
     places = [k for k in places if sizes[k] > NO_TERM * max(sizes)]
     if len(places) > 2 * problem.settings.bank.max_terms:
@@ -158,10 +149,10 @@ def _sum_in_span(
         return None
     total, offset = Sum(constant=factors[-1]), 0.0
     for place, factor in zip(places, factors, strict=False):
-        if place >= count:
+        if place >= len(entries):
             offset = -factor
         else:
-            total = total + bank.term(place) * factor
+            total = total + bank.term(entries[place]) * factor
     return total, offset
 
 

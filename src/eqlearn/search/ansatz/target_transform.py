@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,29 +37,35 @@ class TargetTransform:
         return Population.started([deeper], [[*fit.population.weights(0, fit.theta), last]])
 
 
-def _undone(unit: Primitive, y: Tensor) -> Tensor | None:
-    """The arguments of which `y` are a unit's values, if they can be its values at all."""
+@np.errstate(all="ignore")
+def undone(unit: Primitive, values: np.ndarray, principal: bool = False) -> np.ndarray:
+    """The arguments at which a unit has these values, NaN where there are none, or many: of a sine or cosine
+    the `principal` ones if asked."""
     if unit.name == "inv":
-        return 1 / y if bool((y > 1e-3 * y.max()).all()) else None
+        return np.asarray(1 / values)
     if unit.name == "square":
-        return torch.sqrt(y) if bool((y >= 0).all()) else None
+        return np.asarray(np.sqrt(values))
+    if unit.name == "cube":
+        return np.asarray(np.cbrt(values))
     if unit.name == "sigmoid":
-        steep = _undone(lookup("logistic"), y)
-        return None if steep is None else steep / 20
-    if not isinstance(unit.formula, Plain) or unit.formula.function.inverse is None:
-        return None
+        return undone(lookup("logistic"), values) / 20
+    if not isinstance(unit.formula, Plain):
+        return np.full_like(values, np.nan)
+    if principal and unit.formula.function.name in ("sin", "cos"):
+        return np.asarray((np.arcsin if unit.formula.function.name == "sin" else np.arccos)(values))
+    if unit.formula.function.inverse is None:
+        return np.full_like(values, np.nan)
     function = unit.formula.function
     low, high = function.image
-    if not bool(((y >= low) & (y <= high)).all()):
-        return None
-    target = function.undo(TORCH, y)
-    return target if bool(torch.isfinite(target).all()) else None
+    inside = np.where((values >= low) & (values <= high), values, np.nan)
+    found: Tensor = function.undo(TORCH, torch.from_numpy(inside))
+    return found.numpy()
 
 
 # The most common in nature; other units with an inverse come after them, as they stand.
 _COMMON = ("exp", "inv", "sqrt", "square", "log", "sigmoid", "tanh", "asin", "atan")
 # A factor in front of these is as good as one inside; the others are tried as they are in the user's units.
-SCALE_FREE = ("exp", "inv", "sqrt", "square")
+SCALE_FREE = ("exp", "inv", "sqrt", "square", "cube")
 
 
 def transforms(primitives: Sequence[Primitive], y: Tensor, unit: float = 1.0) -> list[TargetTransform]:
@@ -78,7 +85,10 @@ def transforms(primitives: Sequence[Primitive], y: Tensor, unit: float = 1.0) ->
 
 def transformed(unit: Primitive, y: Tensor, amplitude: float) -> TargetTransform | None:
     """The transform of `amplitude` times a unit, where the values allow it."""
-    target = _undone(unit, y / amplitude)
-    if target is None:
+    values = (y / amplitude).numpy()
+    if unit.name == "inv" and not (values > 1e-3 * values.max()).all():
+        return None
+    target = torch.from_numpy(undone(unit, values))
+    if not bool(torch.isfinite(target).all()):
         return None
     return TargetTransform(unit, target, amplitude, float(target.std()) or 1.0)

@@ -1,0 +1,63 @@
+"""Formulas from an island of trees: what a round of evolution proposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import EXACT_LOSS
+from eqlearn.search.ansatz.bank import grown, is_for_banks
+from eqlearn.search.ansatz.layout import Ansatz
+from eqlearn.search.ansatz.pairs import in_seen_units, target_values
+from eqlearn.search.evolution.island import Island, Rated
+from eqlearn.search.evolution.trees import Operations
+from eqlearn.search.problem import Problem
+
+
+def evolved_ansatzes(
+    problem: Problem, island: int, seed: int, stop: Callable[[], bool] = never
+) -> list[Ansatz]:
+    """The best formulas of each length that an island comes to; islands with other numbers are others."""
+    if not is_for_banks(problem):
+        return []
+    settings = problem.settings.island
+    rng = np.random.default_rng([seed, island])
+    some = problem.thinned(settings.rows)
+    scales = problem.features.scales
+    bank = grown(some, settings.entries, stop)
+    columns = some.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
+    operations = Operations.of(problem.vocabulary, len(scales))
+    place = Island(columns, target_values(some, None), bank, operations, settings, rng)
+    left = settings.generations * luby(island + 1)
+    while left > 0 and not stop():
+        place.evolve()
+        left -= 1
+        if float(place.population.error.min()) < EXACT_LOSS:
+            left = min(left, settings.shortening)  # what is exact may yet be said in fewer words
+    chosen = _front(place.population, settings.kept)
+    trees = place.polished(chosen.trees, settings.last_steps) if len(chosen.trees) else chosen.trees
+    return [in_seen_units(Ansatz(None, trees.term(i, scales)), problem) for i in range(len(trees))]
+
+
+def _front(rated: Rated, most: int) -> Rated:
+    """The best trees at each of a range of prices of length."""
+    error = np.log(np.maximum(rated.error, EXACT_LOSS))
+    prices = np.geomspace(0.01, 10.0, 8 * most)[:, None]
+    best = np.argmin(error + prices * rated.trees.length, axis=1)
+    chosen = dict.fromkeys(best.tolist())
+    if len(chosen) > most:
+        chosen = dict.fromkeys(
+            np.array(list(chosen))[np.linspace(0, len(chosen) - 1, most).round().astype(int)]
+        )
+    return rated.take(np.array(list(chosen), dtype=int))
+
+
+def luby(number: int) -> int:
+    """How long the runs of a search with restarts should be when nothing is known: 1, 1, 2, 1, 1, 2, 4, ...
+    (Luby, Sinclair & Zuckerman 1993)."""
+    power = 1
+    while power - 1 < number:
+        power *= 2
+    return power // 2 if number == power - 1 else luby(number - power // 2 + 1)
