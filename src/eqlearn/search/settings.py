@@ -16,8 +16,8 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "pairs", "span", "sums", "products", "evolution", "symmetry", "profiled",
-    "product-library", "deep", "wide-pairs", "elimination",
+    "linear", "rational", "pairs", "span", "profiled", "products", "symmetry", "product-library", "sums",
+    "evolution", "deep", "wide-pairs", "elimination",
 )  # fmt: skip
 # What `sketches`, an earlier name of `strategies`, called some of them.
 FORMER_NAMES = {
