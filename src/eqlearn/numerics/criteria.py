@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 # --- When is a fit exact? All are relative to the target's spread, its variance where squares are compared.
 
 # A root-mean-square error below this is rounding, not misfit: float64 resolves 1e-16, and evaluating a
@@ -140,3 +142,33 @@ def prediction_length(rows: int, error: float, structure: float) -> float:
     were not fitted to show their worth.
     """
     return rows * math.log(max(error, EXACT_ERROR)) + structure
+
+
+def varying_cost(values: np.ndarray, information: np.ndarray) -> float:
+    """Nats for constants `(groups, constants)` that have a value in each group, known as precisely as the
+    groups' `information` `(groups, constants, constants)` says.
+
+    They are told as members of a normal population, whose mean and spread are told first (random effects;
+    the spread by moments, DerSimonian & Laird 1986). So a constant that does not vary costs hardly more than
+    a common one, and one that varies its digits from the population's spread down to its standard error.
+    """
+    groups, count = values.shape
+    if not count:
+        return 0.0
+    squares = np.diagonal(np.linalg.pinv(information, hermitian=True), axis1=1, axis2=2)
+    squares = np.where(np.diagonal(information, axis1=1, axis2=2) > 0, squares, np.inf)
+    weights = 1 / np.maximum(squares, 1e-300)
+    total = np.maximum(weights.sum(axis=0), 1e-300)
+    mean = (weights * values).sum(axis=0) / total
+    excess = (weights * (values - mean) ** 2).sum(axis=0) - (groups - 1)
+    spread = np.maximum(excess, 0.0) / np.maximum(total - (weights**2).sum(axis=0) / total, 1e-300)
+    marginal = 1 / (spread + squares)
+    mean = (marginal * values).sum(axis=0) / np.maximum(marginal.sum(axis=0), 1e-300)
+    away = (values - mean)[:, :, None]
+    seen = np.eye(count) + spread[:, None] * information  # I + T F
+    digits = 0.5 * np.linalg.slogdet(seen)[1]
+    misfit = 0.5 * (away * (information @ np.linalg.solve(seen, away))).sum(axis=(1, 2))
+    told = np.minimum(digits + misfit, count * MAX_DIGITS).sum()
+    error = np.sqrt((spread + 1 / total) / groups)
+    population = sum(constant_cost(m, e, groups) for m, e in zip(mean, error, strict=True))
+    return float(told + population + 0.5 * count * math.log(groups))

@@ -7,6 +7,7 @@ from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from eqlearn.errors import InvalidArgument
+from eqlearn.search.groups.settings import GroupSettings
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
 from eqlearn.validation.options import check_least, checked_names
@@ -229,6 +230,7 @@ class Settings:
     drawing: Drawing = field(default_factory=Drawing)
     reading: Reading = field(default_factory=Reading)
     shares: Shares = field(default_factory=Shares)
+    groups: GroupSettings = field(default_factory=GroupSettings)
     max_inputs: int = 36
     max_degree: int = 6  # of quotients: of a higher degree, they come to rounding near any smooth function
     max_multiplications: float = 2e8

@@ -1,0 +1,117 @@
+"""Which group each row of a table belongs to, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from eqlearn.errors import InvalidArgument, UnknownName, counted
+from eqlearn.validation.options import did_you_mean
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The group of each row: `codes` `(rows,)` are places in `labels`; `name` is what groups are called."""
+
+    name: str
+    labels: tuple[Any, ...]
+    codes: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return len(self.labels)
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """How many rows each group has."""
+        return np.bincount(self.codes, minlength=self.count)
+
+
+def read_groups(groups: Any, rows: int, name: str = "") -> Groups:
+    """The groups that a user gave: one label a row, in a list, an array, a series or a categorical.
+
+    **Raises:** `InvalidArgument` for another number of rows, missing labels, one group only, or labels that
+    tell hardly any two rows to be of one group.
+    """
+    called = name or str(getattr(groups, "name", None) or "group")
+    values = _labels(groups)
+    if values.shape != (rows,):
+        raise InvalidArgument(
+            f"`groups` must hold one label for each of the {rows} rows, got shape {values.shape}"
+        )
+    missing = np.flatnonzero([_is_missing(v) for v in values.tolist()])
+    if len(missing):
+        raise InvalidArgument(
+            f"`groups` has no label in {counted(len(missing), 'row')}, the first of them row {missing[0]}; "
+            "give these rows a group, or leave them out"
+        )
+    labels, codes = _distinct(values)
+    if len(labels) < 2:
+        raise InvalidArgument(f"`groups` names one group only, {labels[0]!r}; leave it out")
+    if 2 * len(labels) > rows:
+        kind = "different numbers" if values.dtype.kind == "f" else "different labels"
+        hint = (
+            "a number that changes from row to row is a column of `X`, or the `varies` of the constants"
+            if values.dtype.kind in "fiu"
+            else "groups need several rows each"
+        )
+        raise InvalidArgument(f"`groups` holds {len(labels):,} {kind} in {counted(rows, 'row')}; {hint}")
+    return Groups(called, labels, codes)
+
+
+def find_codes(groups: Any, labels: Sequence[Any], rows: int) -> np.ndarray:
+    """The places of `groups`' labels among known ones.
+
+    **Raises:** `UnknownName` for a label that is not known.
+    """
+    values = _labels(groups)
+    if values.ndim == 0:
+        values = np.full(rows, values[()])
+    if values.shape != (rows,):
+        raise InvalidArgument(
+            f"`groups` must hold one label for each of the {rows} rows, got shape {values.shape}"
+        )
+    place = {label: i for i, label in enumerate(labels)}
+    codes = [place.get(_plain(value), -1) for value in values.tolist()]
+    unknown = next((v for v, code in zip(values.tolist(), codes, strict=True) if code < 0), None)
+    if -1 in codes:
+        hint = did_you_mean(str(unknown), map(str, labels))
+        raise UnknownName(
+            f"`groups` holds {unknown!r}, which has no constants: it was not fitted; {hint} The constants of "
+            "a new group can be fitted with `new_group`"
+        )
+    return np.array(codes, dtype=np.int64)
+
+
+def _labels(groups: Any) -> np.ndarray:
+    if isinstance(groups, torch.Tensor):
+        groups = groups.detach().cpu().numpy()
+    if isinstance(groups, str):
+        return np.array(groups, dtype=object)
+    values = np.asarray(groups)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
+def _is_missing(value: Any) -> bool:
+    # NaN and NaT are not equal to themselves; pandas' NA has no truth value.
+    return value is None or value == "" or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def _plain(value: Any) -> Any:
+    """A label as Python has it; whole numbers are the same label whatever their type."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _distinct(values: np.ndarray) -> tuple[tuple[Any, ...], np.ndarray]:
+    plain = [_plain(v) for v in values.tolist()]
+    distinct = dict.fromkeys(plain)
+    try:
+        labels = tuple(sorted(distinct))
+    except TypeError:  # of several types, which have no order
+        labels = tuple(distinct)
+    place = {label: i for i, label in enumerate(labels)}
+    return labels, np.array([place[v] for v in plain], dtype=np.int64)
