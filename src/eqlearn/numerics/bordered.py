@@ -47,7 +47,7 @@ class Bordered:
 
     @cached_property
     def blocks(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Curvature of the common ones `(P, P)`, between both `(groups, P, k)`, of the own `(groups, k, k)`."""
+        """Curvature of the common ones `(P, P)`, of the own `(groups, k, k)`, and between them."""
         c, own, common = self.curvature, self.own, self.common
         return c[:, common][:, :, common].sum(dim=0), c[:, common][:, :, own], c[:, own][:, :, own]
 
@@ -132,7 +132,8 @@ def _solved(schur: Tensor, right: Tensor) -> Tensor:
     values, vectors = torch.linalg.eigh(schur / scale[:, None] / scale)
     usable = values > _RIDGE * values[-1]
     along = (vectors.T @ (right / scale)) * torch.where(usable, 1 / torch.where(usable, values, 1.0), 0.0)
-    return -(vectors @ along) / scale
+    solution: Tensor = -(vectors @ along) / scale
+    return solution
 
 
 def _inverse(blocks: Tensor) -> tuple[Tensor, Tensor]:

@@ -165,7 +165,10 @@ def varying_cost(values: np.ndarray, information: np.ndarray) -> float:
     marginal = 1 / (spread + squares)
     mean = (marginal * values).sum(axis=0) / np.maximum(marginal.sum(axis=0), 1e-300)
     away = (values - mean)[:, :, None]
-    seen = np.eye(count) + spread[:, None] * information  # I + T F
+    with np.errstate(all="ignore"):
+        seen = np.eye(count) + spread[:, None] * information  # I + T F
+    if not np.isfinite(seen).all():
+        return math.inf
     digits = 0.5 * np.linalg.slogdet(seen)[1]
     misfit = 0.5 * (away * (information @ np.linalg.solve(seen, away))).sum(axis=(1, 2))
     told = np.minimum(digits + misfit, count * MAX_DIGITS).sum()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import sympy as sp
@@ -64,6 +64,10 @@ class Candidate:
     @property
     def complexity(self) -> int:
         return sum(equation.complexity for equation in self.equations)
+
+    def inputs(self, X: Any, groups: Any = None) -> Any:
+        """What the equations are evaluated at: `X`, and the constants of each row's group where some vary."""
+        return X if self.varying is None else self.varying.inputs(X, self.equation, groups)
 
     def __str__(self) -> str:
         return "; ".join(str(equation) for equation in self.equations)

@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -30,7 +30,7 @@ from eqlearn.search.networks.fit import Samples
 from eqlearn.search.networks.starts import Waves
 from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
-from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
+from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings, for_parts
 from eqlearn.search.step import Journal, Step, StepResult, take_step
 from eqlearn.validation.options import (
     SearchPenalty,
@@ -122,7 +122,7 @@ def discover(
     check_jobs(n_jobs)
     rule = find_rule(select, outside=extrapolation is not None)
     if groups is not None:
-        alone = replace(settings, networks=settings.networks and not settings.strategies)
+        alone = for_parts(settings, np.shape(X)[1] if np.ndim(X) == 2 else 1)
         again = partial(
             discover, primitives=primitives, penalty=penalty, hidden_layers=hidden_layers, restarts=restarts,
             seed=seed, n_jobs=n_jobs, settings=alone,

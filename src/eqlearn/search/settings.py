@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 from eqlearn.errors import InvalidArgument
@@ -253,3 +253,11 @@ class Settings:
 
 
 DEFAULTS = Settings()
+
+
+def for_parts(settings: Settings, columns: int) -> Settings:
+    """The settings for the searches of parts of a table that has groups: strategies alone, if there are any,
+    without those that take longer than another part."""
+    out = {*settings.groups.left_out, *(["symmetry"] if columns < settings.groups.min_columns else [])}
+    kept = tuple(name for name in settings.strategies if name not in out)
+    return replace(settings, strategies=kept, networks=False) if kept else settings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +40,8 @@ class Varying:
 
         **Raises:** `UnknownName` for a group that was not fitted.
         """
-        return self.values[find_codes(groups, self.labels, rows)]
+        found: np.ndarray = self.values[find_codes(groups, self.labels, rows)]
+        return found
 
     def inputs(self, X: Any, equation: Equation, groups: Any) -> np.ndarray:
         """What the equation is evaluated at: the columns of `X`, and the constants of each row's group."""
@@ -65,7 +65,7 @@ class Varying:
         """A data frame, one row a group: each constant and its standard error."""
         import pandas as pd
 
-        columns: dict[str, Sequence[Any]] = {self.group: list(self.labels)}
+        columns: dict[str, Any] = {self.group: list(self.labels)}
         for k, name in enumerate(self.names):
             columns[name] = self.values[:, k]
             columns[f"{name} standard error"] = self.standard_errors[:, k]

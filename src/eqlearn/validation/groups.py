@@ -25,6 +25,13 @@ class Groups:
     def count(self) -> int:
         return len(self.labels)
 
+    def of_rows(self, rows: Any = slice(None)) -> np.ndarray:
+        """The labels of all rows, or of these."""
+        labels = np.empty(self.count, dtype=object)
+        labels[:] = self.labels
+        of_rows: np.ndarray = labels[self.codes[rows]]
+        return of_rows
+
     @property
     def sizes(self) -> np.ndarray:
         """How many rows each group has."""
@@ -37,6 +44,8 @@ def read_groups(groups: Any, rows: int, name: str = "") -> Groups:
     **Raises:** `InvalidArgument` for another number of rows, missing labels, one group only, or labels that
     tell hardly any two rows to be of one group.
     """
+    if isinstance(groups, Groups) and groups.codes.shape == (rows,):
+        return groups
     called = name or str(getattr(groups, "name", None) or "group")
     values = _labels(groups)
     if values.shape != (rows,):

@@ -21,7 +21,7 @@ from eqlearn.search.groups.settings import GroupSettings
 from eqlearn.search.groups.sharing import shared, snapped
 from eqlearn.search.groups.structure import FITTED, WRITTEN, Structure, parameter, parametrisations
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.expressions import fitted, reading_order, real_symbol
+from eqlearn.symbolic.expressions import fitted, parts, reading_order, real_symbol
 from eqlearn.symbolic.parametric import Constant, Formula
 from eqlearn.symbolic.varying import varying_name
 
@@ -54,11 +54,7 @@ class Draft:
 
 
 def draft(
-    structure: Structure,
-    own: GroupFit,
-    group: str,
-    settings: GroupSettings,
-    stop: Callable[[], bool] = never,
+    structure: Structure, own: GroupFit, group: str, settings: GroupSettings, stop: Callable[[], bool] = never
 ) -> Draft | None:
     """The shortest description that a structure has, over the places where its constants may stand; `own` is
     its first fit, with every constant each group's own."""
@@ -68,9 +64,7 @@ def draft(
             break
         fit = own
         if form.key != own.structure.key:
-            fit = fit_from_many(
-                form, own.rows, form.start, settings.factors, steps=settings.steps, stop=stop
-            )
+            fit = fit_from_many(form, own.rows, form.start, settings.factors, steps=settings.steps, stop=stop)
         if fit.error <= max(own.error * 1.001, EXACT_ERROR):
             found += _drafts(fit, group, settings, stop)
     return min(found, key=lambda d: d.length, default=None)
@@ -102,13 +96,12 @@ def written(
     taken out, and the rest fitted once more."""
     structure, own = fit.structure, np.flatnonzero(~fit.common.numpy())
     values: dict[sp.Symbol, Any] = {
-        structure.parameters[i]: v if isinstance(v, sp.Basic) else fitted(float(v)) for i, v in numbers.items()
+        structure.parameters[i]: v if isinstance(v, sp.Basic) else fitted(float(v))
+        for i, v in numbers.items()
     }
     stand_in = [varying_name(k, group) for k in range(len(own))]
     values |= {structure.parameters[i]: real_symbol(stand_in[k]) for k, i in enumerate(own)}
-    equation = Equation(
-        structure.expr.xreplace(values), (*structure.variables, *stand_in)
-    ).simplified()
+    equation = Equation(structure.expr.xreplace(values), (*structure.variables, *stand_in)).simplified()
     start = dict(zip(stand_in, fit.values[:, own].T, strict=True))
     return refitted(equation, structure.variables, group, start, fit.rows, settings, stop)
 
@@ -125,6 +118,7 @@ def refitted(
     """An equation in the columns and in varying constants, fitted from the values that these have in each
     group; they are named anew, in the order they are read."""
     for _ in range(len(equation.constants) + 1):
+        equation, start = _with_factors_inside(equation, start)
         equation, start = _renamed(equation, columns, group, start)
         structure = structure_of(equation, len(columns))
         loose = _made_up_for(structure, rows)
@@ -172,6 +166,22 @@ def _made_up_for(structure: Structure, rows: GroupedRows) -> int | None:
     return left[0] if left else None
 
 
+def _with_factors_inside(
+    equation: Equation, start: dict[str, torch.Tensor]
+) -> tuple[Equation, dict[str, torch.Tensor]]:
+    """The same with every number that multiplies nothing but a varying constant put into it."""
+    start, expr = dict(start), equation.expr
+    for name in start:
+        symbol = real_symbol(name)
+        holders = [node for node in parts(expr) if symbol in node.args]
+        if len(holders) == 1 and isinstance(holders[0], sp.Mul):
+            factor = sp.Mul(*(a for a in holders[0].args if a.is_number))
+            if factor != 1 and not isinstance(factor, sp.Float):
+                expr = expr.xreplace({holders[0]: holders[0] / factor})
+                start[name] = start[name] * float(factor)
+    return Equation(expr, equation.variables), start
+
+
 def _renamed(
     equation: Equation, columns: Sequence[str], group: str, start: dict[str, torch.Tensor]
 ) -> tuple[Equation, dict[str, torch.Tensor]]:
@@ -192,5 +202,3 @@ def _read_symbols(expr: sp.Expr) -> list[sp.Symbol]:
             found[node] = None
         stack.extend(reversed(order[node]))
     return list(found)
-
-

@@ -131,12 +131,10 @@ def fit_own(
         point = start + at_start.solve(torch.zeros_like(start), start, None, ~linear)
     enough = (EXACT_ERROR * rows.spread) ** 2 * 1e-6
     rule = Rule(steps, damping=1e-3, enough=enough, gain=1e-10)
-    options = {"linear": linear} if structure.linear.any() else {}
-    point, system = levenberg_marquardt(linearise, point, rule, stop=stop, **options)
+    solved = linear if structure.linear.any() else None
+    point, system = levenberg_marquardt(linearise, point, rule, linear=solved, stop=stop)
     none = torch.zeros(point.shape[1], dtype=torch.bool)
-    whole = Sums(
-        system.loss * sizes, system.slope * sizes[:, None], system.curvature * sizes[:, None, None]
-    )
+    whole = Sums(system.loss * sizes, system.slope * sizes[:, None], system.curvature * sizes[:, None, None])
     return GroupFit(structure, rows, point, none, Bordered(whole, none, rows.rows))
 
 
@@ -147,6 +145,7 @@ def fit_from_many(
     factors: tuple[float, ...],
     *,
     steps: int,
+    prior: Prior | None = None,
     stop: Callable[[], bool] = never,
 ) -> GroupFit:
     """The same from `start` `(parameters,)` and from where each constant that bends the formula is so many
@@ -160,12 +159,14 @@ def fit_from_many(
     times, count = len(starts), rows.count
     many = torch.tensor(np.repeat(np.array(starts), count, axis=0))
     if times > 1:
-        tried = fit_own(structure, rows.repeated(times), many, steps=max(2, steps // 4), stop=stop)
+        tried = fit_own(
+            structure, rows.repeated(times), many, steps=max(2, steps // 4), prior=prior, stop=stop
+        )
         squares = tried.system.square.reshape(times, count)
         best = squares.nan_to_num(nan=torch.inf).argmin(dim=0)
         many = tried.values.reshape(times, count, -1)[best, torch.arange(count)]
         many = torch.where(torch.isfinite(many).all(dim=1, keepdim=True), many, torch.tensor(start))
-    return fit_own(structure, rows, many, steps=steps, stop=stop)
+    return fit_own(structure, rows, many, steps=steps, prior=prior, stop=stop)
 
 
 def fit_shared(

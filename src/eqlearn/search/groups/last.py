@@ -6,22 +6,23 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
-import sympy as sp
 import torch
 from torch import Tensor
 
-from eqlearn.errors import counted
+from eqlearn.errors import InvalidArgument, counted
 from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.search.candidate import Candidate
-from eqlearn.search.groups.draft import Draft, refitted
+from eqlearn.search.groups.draft import Draft, refitted, structure_of
 from eqlearn.search.groups.fit import GroupFit, Prior, fit_from_many, fit_own
 from eqlearn.search.groups.rank import noise_by_group
 from eqlearn.search.groups.rows import GroupedRows
 from eqlearn.search.groups.settings import GroupSettings
 from eqlearn.symbolic.varying import Varying
 from eqlearn.validation.groups import Groups
+from eqlearn.validation.table import read_table
 
 # More rows are fitted with the best equation only.
 _MOST_ROWS = 50_000
@@ -57,7 +58,7 @@ def starts(d: Draft, rows: GroupedRows, settings: GroupSettings) -> GroupFit:
     """The varying constants of each group with the common ones as they are; from the middle of the groups
     already known, and where that leads astray from others."""
     count = len(d.equation.constants)
-    fixed: dict[int, sp.Expr | float] = {i: float(d.fit.values[0, i]) for i in range(count)}
+    fixed = {i: float(d.fit.values[0, i]) for i in range(count)}
     alone = d.fit.structure.fixed(fixed)
     middle = d.fit.values[:, count:].median(dim=0).values
     if not len(middle):
@@ -77,9 +78,7 @@ def starts(d: Draft, rows: GroupedRows, settings: GroupSettings) -> GroupFit:
     return fit_own(alone, rows, values, steps=0)
 
 
-def _candidate(
-    d: Draft, rows: GroupedRows, large: Tensor, groups: Groups, noise: Tensor
-) -> Candidate:
+def _candidate(d: Draft, rows: GroupedRows, large: Tensor, groups: Groups, noise: Tensor) -> Candidate:
     count = len(d.equation.constants)
     varying = None
     values = d.fit.values[:, count:]
@@ -133,7 +132,7 @@ def from_population(
 ) -> tuple[Tensor, Tensor]:
     """The varying constants of groups of few rows and their standard errors: their rows and the population
     together (the mode of the posterior). `relative` is what their residuals are multiplied by."""
-    fixed: dict[int, sp.Expr | float] = {i: float(fit.values[0, i]) for i in range(common)}
+    fixed = {i: float(fit.values[0, i]) for i in range(common)}
     mean, spread = (torch.from_numpy(row) for row in population)
     prior = Prior(mean, fit.variance / spread.square())
     start = mean.expand(rows.count, -1).clone()
@@ -141,3 +140,22 @@ def from_population(
     weighted = replace(rows, root=rows.root * relative[rows.codes])
     found = fit_own(fit.structure.fixed(fixed), weighted, start, steps=40, prior=prior)
     return found.values, found.system.errors(fit.variance)
+
+
+def adapted(candidate: Candidate, X: Any, y: Any) -> Candidate:
+    """The candidate with the constants of one new group, called 0, fitted to a few rows of it; what the rows
+    leave open is taken from the population of the groups that were fitted."""
+    varying, equation = candidate.varying, candidate.equation
+    if varying is None:
+        raise InvalidArgument("no constant of the equation varies, so there is nothing to fit to `new_group`")
+    columns = equation.variables[: -len(varying.names)]
+    table, _ = read_table(X, y, None, columns)
+    rows = GroupedRows.of(table, Groups(varying.group, (0,), np.zeros(table.rows, dtype=np.int64)))
+    alone = structure_of(equation, len(columns)).fixed(dict(enumerate(equation.constants)))
+    mean, spread = (torch.from_numpy(row) for row in varying.population)
+    prior = Prior(mean, varying.noise**2 / spread.square())
+    settings = GroupSettings()
+    fit = fit_from_many(alone, rows, mean.numpy(), settings.factors, steps=settings.steps, prior=prior)
+    errors = fit.system.errors(varying.noise**2)
+    new = replace(varying, labels=(0,), values=fit.values.numpy(), standard_errors=errors.numpy())
+    return replace(candidate, varying=new)

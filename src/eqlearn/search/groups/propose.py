@@ -40,7 +40,7 @@ def _order(table: Table, groups: Groups, settings: GroupSettings) -> list[int]:
     spreads = [float(table.y[groups.codes == place].std()) for place in large]
     ranked = large[np.argsort(spreads, kind="stable")][::-1]
     steps = [0.0, 0.5, 0.25, 0.75, 0.125, 0.375, 0.625, 0.875, 1.0]
-    places = [int(round(step * (len(ranked) - 1))) for step in steps] if len(ranked) else []
+    places = [round(step * (len(ranked) - 1)) for step in steps] if len(ranked) else []
     return [int(ranked[place]) for place in dict.fromkeys(places)]
 
 

@@ -68,9 +68,7 @@ class GroupedRows:
         codes = place[self.codes]
         kept = codes >= 0
         kept = torch.nonzero(kept)[:, 0][torch.argsort(codes[kept], stable=True)]
-        return GroupedRows(
-            self.columns[:, kept], self.y[kept], codes[kept], self.root[kept], len(groups)
-        )
+        return GroupedRows(self.columns[:, kept], self.y[kept], codes[kept], self.root[kept], len(groups))
 
     def repeated(self, times: int) -> GroupedRows:
         """All groups `times` over, each time as other groups."""

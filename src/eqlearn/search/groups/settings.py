@@ -12,7 +12,9 @@ class GroupSettings:
     """How equations whose constants vary over groups are looked for.
 
     Structures come from searches of single groups, of at least `min_rows` rows, and of all rows together: at
-    most `max_searches`, and no more once `patience` of them in a row brought no better one. They are compared
+    most `max_searches`, and no more once `patience` of them in a row brought no better one. In these, the
+    strategies `left_out` cost more time than a further search, as does `symmetry` below `min_columns`, where
+    there are no variables to reduce. Structures are compared
     on `max_groups` groups and `max_rows` rows in all, which have at most `max_parameters` numbers; the best
     `finalists` are fitted with their numbers in up to `max_parametrisations` places. Fits take `steps` steps
     at most, begun also from numbers so many times as large as `factors`. In laws of constants, at least
@@ -20,7 +22,9 @@ class GroupSettings:
     """
 
     max_searches: int = 8
-    patience: int = 3
+    patience: int = 2
+    left_out: tuple[str, ...] = ("wide-pairs", "deep")
+    min_columns: int = 3
     min_rows: int = 12
     max_groups: int = 60
     max_rows: int = 6_000
@@ -28,7 +32,7 @@ class GroupSettings:
     finalists: int = 6
     max_parametrisations: int = 8
     steps: int = 40
-    factors: tuple[float, ...] = tuple(4 ** (k / 8) for k in range(-8, 9) if k) + (-1.0,)
+    factors: tuple[float, ...] = (*(4 ** (k / 8) for k in range(-8, 9) if k), -1.0)
     min_points: int = 6
 
     def __post_init__(self) -> None:

@@ -22,7 +22,9 @@ def shared(fit: GroupFit, steps: int, stop: Callable[[], bool] = never) -> Group
     tell, the one that costs least first."""
 
     def smaller(fits: list[GroupFit]) -> list[Iterable[GroupFit]]:
-        return [[_one_more(f, i, steps, stop) for i in np.flatnonzero(~f.common.numpy())] for f in fits]
+        return [
+            [_one_more(f, i, steps, stop) for i in np.flatnonzero(~f.common.numpy()).tolist()] for f in fits
+        ]
 
     return eliminate([fit], smaller, lambda f: f.cost, stop=stop)[0]
 

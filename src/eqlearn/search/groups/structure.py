@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -72,7 +72,7 @@ class Structure:
                 chosen.append(symbol)
         return np.array([symbol in chosen for symbol in self.parameters], dtype=bool)
 
-    def fixed(self, values: dict[int, sp.Expr | float]) -> Structure:
+    def fixed(self, values: Mapping[int, sp.Expr | float]) -> Structure:
         """The structure with these parameters replaced by numbers."""
         kept = [i for i in range(len(self.parameters)) if i not in values]
         numbers = {self.parameters[i]: sp.S(value) for i, value in values.items()}
