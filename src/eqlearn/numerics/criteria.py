@@ -157,11 +157,12 @@ def varying_cost(values: np.ndarray, information: np.ndarray) -> float:
         return 0.0
     squares = np.diagonal(np.linalg.pinv(information, hermitian=True), axis1=1, axis2=2)
     squares = np.where(np.diagonal(information, axis1=1, axis2=2) > 0, squares, np.inf)
-    weights = 1 / np.maximum(squares, 1e-300)
+    weights = 1 / np.maximum(squares, 1e-200)
     total = np.maximum(weights.sum(axis=0), 1e-300)
     mean = (weights * values).sum(axis=0) / total
     excess = (weights * (values - mean) ** 2).sum(axis=0) - (groups - 1)
-    spread = np.maximum(excess, 0.0) / np.maximum(total - (weights**2).sum(axis=0) / total, 1e-300)
+    others = total - (weights**2).sum(axis=0) / total  # nothing, where one group says it all
+    spread = np.where(others > 0, np.maximum(excess, 0.0) / np.where(others > 0, others, 1.0), 0.0)
     marginal = 1 / (spread + squares)
     mean = (marginal * values).sum(axis=0) / np.maximum(marginal.sum(axis=0), 1e-300)
     away = (values - mean)[:, :, None]

@@ -98,6 +98,7 @@ def discover(
     progress: Callable[[Progress], None] | None = None,
     journal: Journal | None = None,
     groups: Any = None,
+    varies: str | int | None = None,
 ) -> Found:
     """Finds equations for `y` in terms of the columns of `X`.
 
@@ -110,7 +111,8 @@ def discover(
     for the search; `select`, a rule's name or a function; `n_jobs`, workers of the active joblib backend
     (the same seed gives the same candidates whatever their number); `progress`, called after each round;
     `groups`, one label a row: one structure for all rows, each constant of it shared by all groups or with a
-    value in each, as `candidate.varying` says.
+    value in each, as `candidate.varying` says; `varies`, the name or place of a column that constants are
+    functions of, each a law if there is one, else a table that is interpolated.
 
     Ctrl-C ends the search and gives the best found so far.
     """
@@ -121,14 +123,14 @@ def discover(
     seed = checked_seed(seed)
     check_jobs(n_jobs)
     rule = find_rule(select, outside=extrapolation is not None)
-    if groups is not None:
+    if groups is not None or varies is not None:
         alone = for_parts(settings, np.shape(X)[1] if np.ndim(X) == 2 else 1)
         again = partial(
             discover, primitives=primitives, penalty=penalty, hidden_layers=hidden_layers, restarts=restarts,
             seed=seed, n_jobs=n_jobs, settings=alone,
         )  # fmt: skip
         found: Found = by_groups(
-            again, X, y, groups, variables=variables, sample_weight=sample_weight,
+            again, X, y, groups, varies, variables=variables, sample_weight=sample_weight,
             extrapolation=extrapolation, seconds=seconds, rule=rule, settings=settings.groups,
             progress=progress, journal=journal,
         )  # fmt: skip

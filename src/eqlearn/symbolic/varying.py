@@ -24,7 +24,9 @@ class Varying:
     constants)`, a row for each of `labels`. They are the last variables of their equation.
 
     `population` holds the mean and the spread `(2, constants)` of the values, for groups of few rows; `noise`
-    is the standard deviation of a residual.
+    is the standard deviation of a residual. Where the constants vary over a column, `parameter`, `at` says
+    where each group is on it; between them values are interpolated (by monotone cubic splines, Fritsch &
+    Carlson 1980), beyond them they are not known (NaN).
     """
 
     group: str
@@ -34,6 +36,8 @@ class Varying:
     standard_errors: np.ndarray
     population: np.ndarray
     noise: float
+    parameter: str | None = None
+    at: np.ndarray | None = None
 
     def columns(self, groups: Any, rows: int) -> np.ndarray:
         """The constants of each row `(rows, constants)`, found by its group.
@@ -45,13 +49,26 @@ class Varying:
 
     def inputs(self, X: Any, equation: Equation, groups: Any) -> np.ndarray:
         """What the equation is evaluated at: the columns of `X`, and the constants of each row's group."""
+        variables = equation.variables[: -len(self.names)]
+        columns, rows = columns_of(X, variables)
+        if groups is None and self.parameter is not None:
+            return np.column_stack([*columns, self.interpolated(columns[variables.index(self.parameter)])])
         if groups is None:
             raise InvalidArgument(
                 f"the constants {', '.join(self.names)} have a value in each {self.group}; "
                 "give `groups`, one label a row"
             )
-        columns, rows = columns_of(X, equation.variables[: -len(self.names)])
         return np.column_stack([*columns, self.columns(groups, rows)])
+
+    def interpolated(self, parameter: np.ndarray) -> np.ndarray:
+        """The constants `(rows, constants)` where the parameter has these values."""
+        from scipy.interpolate import PchipInterpolator
+
+        at = np.asarray(self.at, dtype=np.float64)
+        order = np.argsort(at)
+        spline = PchipInterpolator(at[order], self.values[order], extrapolate=False)
+        values: np.ndarray = spline(parameter)
+        return values
 
     def equation_of(self, equation: Equation, label: Any) -> Equation:
         """The equation of one group, its constants put in."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,36 @@ def read_groups(groups: Any, rows: int, name: str = "") -> Groups:
         )
         raise InvalidArgument(f"`groups` holds {len(labels):,} {kind} in {counted(rows, 'row')}; {hint}")
     return Groups(called, labels, codes)
+
+
+def find_column(varies: Any, names: Sequence[str]) -> int:
+    """The place of the column that constants vary over, given by its name or its place."""
+    if isinstance(varies, str):
+        if varies not in names:
+            raise UnknownName(f"`varies` names no column of `X`: {varies!r}; {did_you_mean(varies, names)}")
+        place = list(names).index(varies)
+    elif isinstance(varies, Integral) and 0 <= int(varies) < len(names):
+        place = int(varies)
+    else:
+        raise InvalidArgument(f"`varies` must be the name or the place of a column of `X`, got {varies!r}")
+    if len(names) < 2:
+        raise InvalidArgument(f"`varies` needs another column of `X` beside {names[place]!r}")
+    return place
+
+
+def read_levels(column: np.ndarray, name: str, enough: int, most: int) -> Groups:
+    """The groups of equal values of a column; where most have fewer rows than `enough`, of neighbouring
+    values, as many rows in each and at most `most` groups."""
+    levels, codes = np.unique(column, return_inverse=True)
+    if len(levels) < 2:
+        raise InvalidArgument(f"the column {name!r} of `varies` has one value only; leave `varies` out")
+    if np.median(np.bincount(codes)) < enough:
+        count = max(2, min(most, len(column) // (2 * enough)))
+        edges = np.unique(np.quantile(column, np.linspace(0, 1, count + 1))[1:-1])
+        codes = np.unique(np.searchsorted(edges, column, side="right"), return_inverse=True)[1]
+        sums = np.bincount(codes, weights=column)
+        levels = sums / np.bincount(codes)
+    return Groups(name, tuple(levels.tolist()), codes)
 
 
 def find_codes(groups: Any, labels: Sequence[Any], rows: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections import Counter
@@ -18,13 +19,14 @@ from eqlearn.numerics.budget import Deadline
 from eqlearn.search.candidate import Candidate, Rule, choose, pareto_front, shortest_description, united
 from eqlearn.search.groups.draft import Draft, draft
 from eqlearn.search.groups.last import measured
+from eqlearn.search.groups.laws import with_laws
 from eqlearn.search.groups.propose import proposals
 from eqlearn.search.groups.rank import Ranking
 from eqlearn.search.groups.rows import GroupedRows
 from eqlearn.search.groups.settings import GroupSettings
 from eqlearn.search.step import Journal, StepResult
 from eqlearn.symbolic.equation import Equation
-from eqlearn.validation.groups import Groups, read_groups
+from eqlearn.validation.groups import Groups, find_column, read_groups, read_levels
 from eqlearn.validation.table import Table, read_table
 
 
@@ -33,6 +35,7 @@ def by_groups(
     X: Any,
     y: Any,
     groups: Any,
+    varies: str | int | None,
     *,
     variables: Sequence[str] | None,
     sample_weight: Any,
@@ -43,7 +46,8 @@ def by_groups(
     progress: Callable[[Any], None] | None,
     journal: Journal | None,
 ) -> Any:
-    """What `search` finds for a table whose rows are of several groups: one equation for all of them.
+    """What `search` finds for a table whose rows are of several groups, or in which a column `varies` the
+    constants: one equation for all of them.
 
     `search` is the one for a single table, and called for parts of this one.
     """
@@ -53,25 +57,29 @@ def by_groups(
     table, names = read_table(X, y, sample_weight, variables)
     if table.y.shape[1] != 1:
         raise InvalidArgument(f"`groups` are for one target at a time, and `y` has {table.y.shape[1]}")
-    known = read_groups(groups, table.rows)
+    parameter = None if varies is None else find_column(varies, names)
+    if parameter is None or groups is not None:
+        known = read_groups(groups, table.rows)
+    else:
+        known = read_levels(table.X[:, parameter], names[parameter], settings.min_rows, settings.max_groups)
     if table.weight is not None:
         kept = np.flatnonzero(table.weight)
         table, known = table.take(kept), replace(known, codes=known.codes[kept])
     last: list[Any] = []
 
-    def one(part: Table, share: float | None, number: int) -> Any:
+    def one(part: Table, columns: Sequence[str], share: float | None, number: int) -> Any:
         before = sum(found.rounds for found in last), sum(found.restarts for found in last)
         told = None if progress is None else _counted_on(progress, *before, began)
         notes = None if journal is None else Shifted(journal, number * MOST_ROUNDS)
         last.append(
             search(
-                part.X, part.y, variables=names, sample_weight=part.weight, seconds=share, progress=told,
+                part.X, part.y, variables=columns, sample_weight=part.weight, seconds=share, progress=told,
                 journal=notes,
             )
         )  # fmt: skip
         return last[-1]
 
-    whole = GroupSearch(table, known, names, settings, one, seconds)
+    whole = GroupSearch(table, known, names, settings, one, parameter, seconds)
     front, ended = whole.run()
     return replace(
         last[-1], best=choose(rule, front), front=front, restarts=whole.restarts, rounds=whole.rounds,
@@ -131,14 +139,16 @@ class Searched(Protocol):
 class GroupSearch:
     """One search: its input, and the counts of all searches of parts of it.
 
-    `search(table, seconds, number)` looks for equations in one table.
+    `search(table, columns, seconds, number)` looks for equations in one table. `parameter` is the column that
+    constants may be functions of.
     """
 
     table: Table
     groups: Groups
     names: tuple[str, ...]
     settings: GroupSettings
-    search: Callable[[Table, float | None, int], Searched]
+    search: Callable[[Table, Sequence[str], float | None, int], Searched]
+    parameter: int | None = None
     seconds: float | None = None
     restarts: int = 0
     rounds: int = 0
@@ -160,20 +170,41 @@ class GroupSearch:
         drafts = sorted(_distinct(drafts), key=lambda d: d.length)
         if not drafts:
             raise InvalidArgument("no equation could be fitted to every group; give groups of more rows")
-        found = measured(drafts, rows, self.groups, self.settings)
+        if self.parameter is not None and ended != "interrupted":
+            drafts = [self._with_laws(drafts[0], ranking, end), *drafts[1:]]
+        column = None if self.parameter is None else self.names[self.parameter]
+        found = measured(drafts, rows, self.groups, self.settings, column)
         return united(pareto_front(found), [shortest_description(found)]), ended
+
+    def _with_laws(self, d: Draft, ranking: Ranking, end: Deadline) -> Draft:
+        """The draft with laws for those of its constants that have one in the parameter."""
+        parameter, rows = self.parameter or 0, ranking.rows
+        at = (rows.summed(rows.columns[parameter]) / rows.sizes).numpy()
+        name, searches = self.names[parameter], itertools.count(self.settings.max_searches)
+
+        def search(table: Table) -> tuple[Candidate, ...]:
+            seconds = None if self.seconds is None else max(0.1, end.at - time.time()) / (2 * len(d.names))
+            found = self.search(table, [name], seconds, next(searches))
+            self.restarts, self.rounds = self.restarts + found.restarts, self.rounds + found.rounds
+            return found.front
+
+        return with_laws(d, name, at, self.groups.name, search, self.settings, end)
 
     def _gather(self, ranking: Ranking, began: float, end: Deadline) -> str:
         """Searches parts of the rows, until nothing better comes up."""
         idle, settings = 0, self.settings
-        for number, proposal in enumerate(proposals(self.table, self.groups, settings)):
+        table, names = self.table, list(self.names)
+        if self.parameter is not None:
+            table = Table(np.delete(table.X, self.parameter, axis=1), table.y, table.weight)
+            del names[self.parameter]
+        for number, proposal in enumerate(proposals(table, self.groups, settings)):
             if end():
                 return "out of time"
             before = ranking.best
-            found = self.search(proposal.table, self._share(began, number), number)
+            found = self.search(proposal.table, names, self._share(began, number), number)
             self.restarts, self.rounds = self.restarts + found.restarts, self.rounds + found.rounds
             self.failures.update(found.failures)
-            ranking.add(c.equation for c in found.front)
+            ranking.add(Equation(c.equation.expr, self.names) for c in found.front)
             if found.ended == "interrupted":
                 return "interrupted"
             if ranking.exact:

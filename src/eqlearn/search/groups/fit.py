@@ -163,6 +163,8 @@ def fit_from_many(
             structure, rows.repeated(times), many, steps=max(2, steps // 4), prior=prior, stop=stop
         )
         squares = tried.system.square.reshape(times, count)
+        # The first start is kept unless another leads to less, so that signs agree between groups.
+        squares = torch.cat([squares[:1] * (1 - 1e-4), squares[1:]])
         best = squares.nan_to_num(nan=torch.inf).argmin(dim=0)
         many = tried.values.reshape(times, count, -1)[best, torch.arange(count)]
         many = torch.where(torch.isfinite(many).all(dim=1, keepdim=True), many, torch.tensor(start))

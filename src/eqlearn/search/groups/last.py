@@ -31,13 +31,19 @@ _ASTRAY = 9.0
 
 
 def measured(
-    drafts: Sequence[Draft], rows: GroupedRows, groups: Groups, settings: GroupSettings
+    drafts: Sequence[Draft],
+    rows: GroupedRows,
+    groups: Groups,
+    settings: GroupSettings,
+    parameter: str | None = None,
 ) -> list[Candidate]:
     """The candidates of these drafts, the shortest first, with their constants fitted to all rows; groups of
     too few rows for their own constants take what they lack from the population of the others."""
     kept = drafts if rows.rows <= _MOST_ROWS else drafts[:1]
     noise: Tensor | None = None
     candidates = []
+    if len(small := few_rows(rows, len(drafts[0].names))):
+        _warn_of(small, groups, len(drafts[0].names))
     for d in kept:
         large = torch.nonzero(rows.sizes > len(d.names))[:, 0]
         enough = rows if len(large) == rows.count else rows.of_groups(large)
@@ -50,7 +56,8 @@ def measured(
         own = {name: start.values[:, k] for k, name in enumerate(d.names)}
         columns = d.fit.structure.variables
         final = refitted(d.equation, columns, groups.name, own, weighted, settings)
-        candidates.append(_candidate(final, rows, large, groups, noise))
+        varying = _varying(final, rows, large, groups, noise, parameter)
+        candidates.append(_candidate(final, rows, varying))
     return candidates
 
 
@@ -78,35 +85,8 @@ def starts(d: Draft, rows: GroupedRows, settings: GroupSettings) -> GroupFit:
     return fit_own(alone, rows, values, steps=0)
 
 
-def _candidate(d: Draft, rows: GroupedRows, large: Tensor, groups: Groups, noise: Tensor) -> Candidate:
-    count = len(d.equation.constants)
-    varying = None
-    values = d.fit.values[:, count:]
-    if d.names:
-        population = population_of(values, d.fit.errors[:, count:])
-        every = torch.empty(rows.count, len(d.names), dtype=torch.float64)
-        errors = torch.empty_like(every)
-        every[large], errors[large] = values, d.fit.errors[:, count:]
-        shares = rows.sizes[large] / rows.sizes[large].sum()
-        typical = torch.exp((shares * noise[large].log()).sum())
-        small = torch.tensor(sorted(set(range(rows.count)) - set(large.tolist())), dtype=torch.int64)
-        if len(small):
-            labels = ", ".join(repr(groups.labels[i]) for i in small[:3].tolist())
-            warnings.warn(
-                f"{counted(len(small), 'group')} of too few rows for {counted(len(d.names), 'constant')} of "
-                f"their own ({labels}{', ...' if len(small) > 3 else ''}): what their rows leave open is "
-                "taken from the population of the others",
-                stacklevel=2,
-            )
-            every[small], errors[small] = from_population(
-                d.fit, count, rows.of_groups(small), typical / noise[small], population
-            )
-        varying = Varying(
-            groups.name, groups.labels, d.names, every.numpy(), errors.numpy(), population,
-            math.sqrt(d.fit.variance),
-        )  # fmt: skip
-        values = every
-    X = [*rows.columns.numpy(), *(values[rows.codes].T.numpy() if d.names else ())]
+def _candidate(d: Draft, rows: GroupedRows, varying: Varying | None) -> Candidate:
+    X = [*rows.columns.numpy(), *(() if varying is None else varying.values[rows.codes.numpy()].T)]
     residual = d.equation(np.stack(X, axis=1)) - rows.y.numpy()
     with np.errstate(all="ignore"):
         error = float(np.sqrt(np.mean(residual**2))) / rows.spread
@@ -115,6 +95,50 @@ def _candidate(d: Draft, rows: GroupedRows, large: Tensor, groups: Groups, noise
         description_length=d.length, exact=error < EXACT_ERROR, constants=(d.constants,), method="groups",
         varying=varying,
     )  # fmt: skip
+
+
+def _varying(
+    d: Draft, rows: GroupedRows, large: Tensor, groups: Groups, noise: Tensor, parameter: str | None
+) -> Varying | None:
+    """The table of the constants that vary, of all groups."""
+    if not d.names:
+        return None
+    count = len(d.equation.constants)
+    known, uncertain = d.fit.values[:, count:], d.fit.errors[:, count:]
+    population = population_of(known, uncertain)
+    values = torch.empty(rows.count, len(d.names), dtype=torch.float64)
+    errors = torch.empty_like(values)
+    values[large], errors[large] = known, uncertain
+    small = few_rows(rows, len(d.names))
+    if len(small):
+        shares = rows.sizes[large] / rows.sizes[large].sum()
+        relative = torch.exp((shares * noise[large].log()).sum()) / noise[small]
+        values[small], errors[small] = from_population(
+            d.fit, count, rows.of_groups(small), relative, population
+        )
+    at = None
+    if parameter is not None:
+        column = rows.columns[d.fit.structure.variables.index(parameter)]
+        at = (rows.summed(column) / rows.sizes).numpy()
+    return Varying(
+        groups.name, groups.labels, d.names, values.numpy(), errors.numpy(), population,
+        math.sqrt(d.fit.variance), parameter, at,
+    )  # fmt: skip
+
+
+def few_rows(rows: GroupedRows, constants: int) -> Tensor:
+    """The groups that have no more rows than constants of their own."""
+    return torch.nonzero(rows.sizes <= constants)[:, 0]
+
+
+def _warn_of(small: Tensor, groups: Groups, constants: int) -> None:
+    labels = ", ".join(repr(groups.labels[i]) for i in small[:3].tolist())
+    warnings.warn(
+        f"{counted(len(small), 'group')} of too few rows for {counted(constants, 'constant')} of their own "
+        f"({labels}{', ...' if len(small) > 3 else ''}): what their rows leave open is taken from the "
+        "population of the others",
+        stacklevel=2,
+    )
 
 
 def population_of(values: Tensor, errors: Tensor) -> np.ndarray:

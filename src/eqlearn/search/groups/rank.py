@@ -80,7 +80,8 @@ class Ranking:
         rows = self.rows.with_noise(noise_by_group(best))
         again = [(structure, reweighted(fit, rows)) for structure, fit in self.fits.values()]
         ranked = sorted(again, key=lambda item: total(item[1]))
-        return ranked[: self.settings.finalists]
+        near = total(ranked[0][1]) + self.settings.max_behind * rows.count
+        return [item for item in ranked[: self.settings.finalists] if total(item[1]) <= near]
 
 
 def total(fit: GroupFit) -> float:

@@ -16,7 +16,7 @@ class GroupSettings:
     strategies `left_out` cost more time than a further search, as does `symmetry` below `min_columns`, where
     there are no variables to reduce. Structures are compared
     on `max_groups` groups and `max_rows` rows in all, which have at most `max_parameters` numbers; the best
-    `finalists` are fitted with their numbers in up to `max_parametrisations` places. Fits take `steps` steps
+    `finalists`, if they are at most `max_behind` nats a group behind the best, are fitted with their numbers in up to `max_parametrisations` places. Fits take `steps` steps
     at most, begun also from numbers so many times as large as `factors`. In laws of constants, at least
     `min_points` values stand against each other.
     """
@@ -30,6 +30,7 @@ class GroupSettings:
     max_rows: int = 6_000
     max_parameters: int = 7
     finalists: int = 6
+    max_behind: float = 8.0
     max_parametrisations: int = 8
     steps: int = 40
     factors: tuple[float, ...] = (*(4 ** (k / 8) for k in range(-8, 9) if k), -1.0)
