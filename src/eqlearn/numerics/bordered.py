@@ -33,7 +33,7 @@ class Sums:
 class Bordered:
     """The problem made linear, where the parameters in `common` have one value and the others one a group."""
 
-    def __init__(self, sums: Sums, common: Tensor, rows: float) -> None:
+    def __init__(self, sums: Sums, common: Tensor, rows: int) -> None:
         self.rows, self.common = rows, common
         self.own = ~common
         self.square, self.slope, self.curvature = sums.square, sums.slope, sums.curvature

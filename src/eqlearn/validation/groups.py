@@ -138,7 +138,7 @@ def _labels(groups: Any) -> np.ndarray:
 
 def _is_missing(value: Any) -> bool:
     # NaN and NaT are not equal to themselves; pandas' NA has no truth value.
-    return value is None or value == "" or type(value).__name__ == "NAType" or bool(value != value)
+    return value is None or type(value).__name__ == "NAType" or value == "" or bool(value != value)
 
 
 def _plain(value: Any) -> Any:

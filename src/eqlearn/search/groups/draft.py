@@ -13,7 +13,7 @@ import torch
 
 from eqlearn.errors import NotFinite
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_ERROR, description_length, varying_cost
+from eqlearn.numerics.criteria import EXACT_ERROR, description_length
 from eqlearn.search.candidate import formula_costs
 from eqlearn.search.groups.fit import GroupFit, fit_from_many, fit_shared
 from eqlearn.search.groups.rows import GroupedRows
@@ -45,12 +45,11 @@ class Draft:
     @property
     def length(self) -> float:
         """Nats for data, constants and equation together."""
-        fit, own = self.fit, ~self.fit.common
+        fit = self.fit
         if not math.isfinite(fit.error):
             return math.inf
-        varying = varying_cost(fit.values[:, own].numpy(), (fit.system.blocks[2] / fit.variance).numpy())
         numbers, nodes, symbols = formula_costs([self.equation], [self.constants], fit.rows.rows)
-        return description_length(fit.rows.rows, fit.error, numbers + varying, nodes, symbols)
+        return description_length(fit.rows.rows, fit.error, numbers + fit.varying_cost, nodes, symbols)
 
 
 def draft(

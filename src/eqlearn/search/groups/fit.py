@@ -78,10 +78,15 @@ class GroupFit:
             constant_cost(float(v), float(e), rows)
             for v, e in zip(self.values[0, self.common], self.errors[0, self.common], strict=True)
         )
-        own = ~self.common
-        information = (self.system.blocks[2] / self.variance).numpy()
-        varying = varying_cost(self.values[:, own].numpy(), information)
-        return rows * math.log(max(self.error, EXACT_ERROR)) + numbers + varying
+        return rows * math.log(max(self.error, EXACT_ERROR)) + numbers + self.varying_cost
+
+    @cached_property
+    def varying_cost(self) -> float:
+        """Nats for the constants that each group has its own of."""
+        # By the variance as the likelihood has it, so that a distance costs here what it saves there.
+        variance = max(float(self.system.loss), (EXACT_ERROR * self.rows.spread) ** 2)
+        information = (self.system.blocks[2] / variance).numpy()
+        return varying_cost(self.values[:, ~self.common].numpy(), information, self.rows.rows)
 
 
 @dataclass(frozen=True, eq=False)

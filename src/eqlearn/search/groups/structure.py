@@ -72,7 +72,7 @@ class Structure:
                 chosen.append(symbol)
         return np.array([symbol in chosen for symbol in self.parameters], dtype=bool)
 
-    def fixed(self, values: Mapping[int, sp.Expr | float]) -> Structure:
+    def fixed(self, values: Mapping[int, Any]) -> Structure:
         """The structure with these parameters replaced by numbers."""
         kept = [i for i in range(len(self.parameters)) if i not in values]
         numbers = {self.parameters[i]: sp.S(value) for i, value in values.items()}
@@ -164,9 +164,9 @@ def parametrisations(structure: Structure, columns: Tensor, most: int) -> Iterat
             yield structure.fixed(signs)
 
 
-def _number(structure: Structure, i: int) -> sp.Expr | float:
+def _number(structure: Structure, i: int) -> Any:
     value = float(structure.start[i])
-    return int(value) if value.is_integer() and abs(value) < 100 else value
+    return sp.Integer(int(value)) if value.is_integer() and abs(value) < 100 else value
 
 
 def _slopes(structure: Structure, columns: Tensor) -> np.ndarray:
