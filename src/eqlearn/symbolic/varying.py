@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from eqlearn.errors import InvalidArgument
+from eqlearn.errors import InvalidArgument, InvalidFile
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.groups import find_codes
+from eqlearn.validation.options import checked_names
 from eqlearn.validation.table import columns_of
 
 
@@ -70,6 +73,11 @@ class Varying:
         values: np.ndarray = spline(parameter)
         return values
 
+    def of_rows(self, codes: np.ndarray) -> np.ndarray:
+        """The constants `(rows, constants)` of rows whose groups are at these places."""
+        found: np.ndarray = self.values[codes]
+        return found
+
     def equation_of(self, equation: Equation, label: Any) -> Equation:
         """The equation of one group, its constants put in."""
         from eqlearn.symbolic.expressions import fitted, real_symbol
@@ -87,3 +95,45 @@ class Varying:
             columns[name] = self.values[:, k]
             columns[f"{name} standard error"] = self.standard_errors[:, k]
         return pd.DataFrame(columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for a JSON file, all digits kept; what is not finite is None."""
+        arrays = ("values", "standard_errors", "population")
+        return {
+            "group": self.group, "labels": list(self.labels), "names": list(self.names), "noise": self.noise,
+            "parameter": self.parameter, "at": None if self.at is None else self.at.tolist(),
+            **{name: _plain(getattr(self, name)) for name in arrays},
+        }  # fmt: skip
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Varying:
+        """The table that `to_json` wrote.
+
+        **Raises:** `InvalidFile` for one that is damaged.
+        """
+        try:
+            labels, names = tuple(data["labels"]), checked_names(data["names"])
+            values, errors, population = (
+                np.array(data[name], dtype=np.float64) for name in ("values", "standard_errors", "population")
+            )
+            at = None if data["at"] is None else np.array(data["at"], dtype=np.float64)
+            shapes = (
+                values.shape,
+                errors.shape,
+                population.shape,
+                (len(labels),) if at is None else at.shape,
+            )
+            expected = ((len(labels), len(names)),) * 2 + ((2, len(names)), (len(labels),))
+            if shapes != expected or not all(isinstance(label, str | int | float) for label in labels):
+                raise InvalidFile(
+                    f"a table of varying constants has shapes {shapes} for {len(labels)} groups"
+                )
+            parameter = None if data["parameter"] is None else str(data["parameter"])
+            group, noise = str(data["group"]), float(data["noise"])
+        except (LookupError, TypeError, ValueError) as error:
+            raise InvalidFile(f"a table of varying constants is damaged: {error}") from error
+        return cls(group, labels, names, values, errors, population, noise, parameter, at)
+
+
+def _plain(values: np.ndarray) -> list[list[float | None]]:
+    return [[v if math.isfinite(v) else None for v in row] for row in values.tolist()]

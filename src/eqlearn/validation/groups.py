@@ -39,8 +39,9 @@ class Groups:
         return np.bincount(self.codes, minlength=self.count)
 
 
-def read_groups(groups: Any, rows: int, name: str = "") -> Groups:
-    """The groups that a user gave: one label a row, in a list, an array, a series or a categorical.
+def read_groups(groups: Any, rows: int | None, name: str = "") -> Groups:
+    """The groups that a user gave: one label for each of so many rows, in a list, an array, a series or a
+    categorical.
 
     **Raises:** `InvalidArgument` for another number of rows, missing labels, one group only, or labels that
     tell hardly any two rows to be of one group.
@@ -49,6 +50,7 @@ def read_groups(groups: Any, rows: int, name: str = "") -> Groups:
         return groups
     called = name or str(getattr(groups, "name", None) or "group")
     values = _labels(groups)
+    rows = len(values) if rows is None else rows
     if values.shape != (rows,):
         raise InvalidArgument(
             f"`groups` must hold one label for each of the {rows} rows, got shape {values.shape}"
