@@ -3,9 +3,8 @@
     python benchmarks/groups/class_regression.py --seeds 0 1 2 --out results/groups/class_regression.json
 
 A trial is right if as many constants vary as in the law, and the equation of the first, the middle and the
-last group is the law's there, as `judge` decides (tier `paper` or stricter: constants may be 5 % off). A
-constant that was given as a plain number within its error, such as 26/5, is judged as the number it is. Trials
-that are in the file already are kept.
+last group is the law's there, as `judge` decides (tier `paper` or stricter: constants may be 5 % off; plain
+numbers such as 26/5, given for a constant within its error, count as constants). Trials in the file are kept.
 """
 
 from __future__ import annotations

@@ -52,11 +52,11 @@ class Draft:
         return description_length(fit.rows.rows, fit.error, numbers + fit.varying_cost, nodes, symbols)
 
 
-def draft(
+def drafts_of(
     structure: Structure, own: GroupFit, group: str, settings: GroupSettings, stop: Callable[[], bool] = never
-) -> Draft | None:
-    """The shortest description that a structure has, over the places where its constants may stand; `own` is
-    its first fit, with every constant each group's own."""
+) -> list[Draft]:
+    """The equations that a structure becomes, over the places where its constants may stand, the shortest
+    description first; `own` is its first fit, with every constant each group's own."""
     found: list[Draft] = []
     for form in parametrisations(structure, own.rows.columns[:, :200], settings.max_parametrisations):
         if found and stop():
@@ -66,7 +66,7 @@ def draft(
             fit = fit_from_many(form, own.rows, form.start, settings.factors, steps=settings.steps, stop=stop)
         if fit.error <= max(own.error * 1.001, EXACT_ERROR):
             found += _drafts(fit, group, settings, stop)
-    return min(found, key=lambda d: d.length, default=None)
+    return sorted(found, key=lambda d: d.length)
 
 
 def _drafts(fit: GroupFit, group: str, settings: GroupSettings, stop: Callable[[], bool]) -> list[Draft]:
@@ -168,8 +168,9 @@ def _made_up_for(structure: Structure, rows: GroupedRows) -> int | None:
 def _with_factors_inside(
     equation: Equation, start: dict[str, torch.Tensor]
 ) -> tuple[Equation, dict[str, torch.Tensor]]:
-    """The same with every number that multiplies nothing but a varying constant put into it."""
-    start, expr = dict(start), equation.expr
+    """The same with every number that multiplies nothing but a varying constant put into it, and without
+    minus signs that cancel."""
+    start, expr = dict(start), equation.expr.replace(lambda node: node.is_Mul, _upright)
     for name in start:
         symbol = real_symbol(name)
         holders = [node for node in parts(expr) if symbol in node.args]
@@ -179,6 +180,16 @@ def _with_factors_inside(
                 expr = expr.xreplace({holders[0]: holders[0] / factor})
                 start[name] = start[name] * float(factor)
     return Equation(expr, equation.variables), start
+
+
+def _upright(product: sp.Expr) -> Any:
+    """a*(b + c) for -a*(-b - c)."""
+    sums = [factor for factor in product.args if isinstance(factor, sp.Add)]
+    negative = [s for s in sums if all(term.as_coeff_Mul()[0] < 0 for term in s.args)]
+    if not negative or product.as_coeff_Mul()[0] > 0:
+        return product
+    others = [a for a in product.args if a is not negative[0]]
+    return sp.Mul(-1, *others, sp.Add(*(-term for term in negative[0].args)))
 
 
 def _renamed(

@@ -17,7 +17,7 @@ import torch
 from eqlearn.errors import InvalidArgument
 from eqlearn.numerics.budget import Deadline
 from eqlearn.search.candidate import Candidate, Rule, choose, pareto_front, shortest_description, united
-from eqlearn.search.groups.draft import Draft, draft
+from eqlearn.search.groups.draft import Draft, drafts_of
 from eqlearn.search.groups.last import measured
 from eqlearn.search.groups.laws import with_laws
 from eqlearn.search.groups.propose import proposals
@@ -82,8 +82,9 @@ def by_groups(
     whole = GroupSearch(table, known, names, settings, one, parameter, seconds)
     front, ended = whole.run()
     return replace(
-        last[-1], best=choose(rule, front), front=front, restarts=whole.restarts, rounds=whole.rounds,
-        failures=dict(whole.failures), seconds=time.time() - began, ended=ended,
+        last[0], best=choose(rule, front), front=front, restarts=whole.restarts, rounds=whole.rounds,
+        failures=dict(whole.failures), seconds=time.time() - began, ended=ended, variables=names,
+        inputs=names,
     )  # fmt: skip
 
 
@@ -162,16 +163,19 @@ class GroupSearch:
         ranking = Ranking(compared(rows, self.settings), self.settings, end)
         ranking.add([Equation(sp.Float(float(self.table.y.mean()), 17), self.names)])
         ended = self._gather(ranking, began, end)
-        finalists = ranking.finalists()
-        drafts = [
-            d for structure, fit in finalists
-            if (d := draft(structure, fit, self.groups.name, self.settings, end)) is not None
-        ]  # fmt: skip
-        drafts = sorted(_distinct(drafts), key=lambda d: d.length)
-        if not drafts:
+        each = [
+            drafts_of(structure, fit, self.groups.name, self.settings, end)
+            for structure, fit in ranking.finalists()
+        ]
+        each = sorted(filter(None, each), key=lambda drafts: drafts[0].length)
+        if not each:
             raise InvalidArgument("no equation could be fitted to every group; give groups of more rows")
+        drafts = _distinct([found[0] for found in each])
         if self.parameter is not None and ended != "interrupted":
-            drafts = [self._with_laws(drafts[0], ranking, end), *drafts[1:]]
+            # A constant may have a law where it stands in one form of the equation, and none in another.
+            forms = _distinct(each[0])[: self.settings.max_forms]
+            lawful = [self._with_laws(form, ranking, end) for form in forms]
+            drafts = [min(lawful, key=lambda d: d.length), *drafts]
         column = None if self.parameter is None else self.names[self.parameter]
         found = measured(drafts, rows, self.groups, self.settings, column)
         return united(pareto_front(found), [shortest_description(found)]), ended

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -173,7 +174,31 @@ def fit_from_many(
         best = squares.nan_to_num(nan=torch.inf).argmin(dim=0)
         many = tried.values.reshape(times, count, -1)[best, torch.arange(count)]
         many = torch.where(torch.isfinite(many).all(dim=1, keepdim=True), many, torch.tensor(start))
-    return fit_own(structure, rows, many, steps=steps, prior=prior, stop=stop)
+    return _aligned(fit_own(structure, rows, many, steps=steps, prior=prior, stop=stop), prior)
+
+
+def _aligned(fit: GroupFit, prior: Prior | None) -> GroupFit:
+    """The fit with the same signs in all groups where another sign of one, two or three constants changes
+    nothing: -a*sin(-b*x) is a*sin(b*x)."""
+    signs = fit.values.sign()
+    most = torch.where(signs.sum(dim=0) < 0, -1.0, 1.0)
+    odd = signs * most < 0
+    if prior is not None or not odd.any():
+        return fit
+    values, square = fit.values, fit.system.square
+    count = values.shape[1]
+    for some in (c for size in (1, 2, 3) for c in itertools.combinations(range(count), size)):
+        fewer = odd[:, some].sum(dim=1) * 2 > len(some)
+        if not fewer.any():
+            continue
+        turned = values.clone()
+        turned[:, some] = -turned[:, some]
+        after = sums(fit.structure, fit.rows, turned).square
+        same = fewer & (after <= square * (1 + 1e-9) + (EXACT_ERROR * fit.rows.spread) ** 2)
+        values = torch.where(same[:, None], turned, values)
+        odd = values.sign() * most < 0
+    found = sums(fit.structure, fit.rows, values)
+    return replace(fit, values=values, system=Bordered(found, fit.common, fit.rows.rows))
 
 
 def fit_shared(

@@ -18,7 +18,7 @@ class GroupSettings:
     all, and have at most `max_parameters` numbers. The best `finalists`, if they are at most `max_behind`
     nats a group behind the very best, are fitted with their numbers in up to `max_parametrisations` places.
     Fits take `steps` steps at most, begun also from numbers so many times as large as `factors`. For a law of
-    a constant there must be `min_points` values of it.
+    a constant there must be `min_points` values of it; they are looked for in `max_forms` of the equation.
     """
 
     max_searches: int = 8
@@ -34,6 +34,7 @@ class GroupSettings:
     max_parametrisations: int = 8
     steps: int = 40
     factors: tuple[float, ...] = (*(4 ** (k / 8) for k in range(-8, 9) if k), -1.0)
+    max_forms: int = 3
     min_points: int = 6
 
     def __post_init__(self) -> None:
