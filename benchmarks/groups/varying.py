@@ -4,7 +4,7 @@ found, and for the first two one formula in t and x?
     python benchmarks/groups/varying.py --seeds 0 1 2 3 4 --out results/groups/varying.json
 
 Trained on x in [-3, 3] at 24 values of t, tested on x in [-5, 5]. A trial is right if the equation has the
-law's structure in x: at each t of the data, its values on the test range are off by no more than the noise (in
+law's structure in x: at each t of the data, its values on the test range are off by at most the noise (in
 clean data, by 1e-6), relative to the law's spread; where a law in t is wanted, no constant may be left that
 varies. Trials in the file are kept.
 """

@@ -114,12 +114,14 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         *,
         extrapolation: tuple[Any, Any] | None = None,
         groups: Any = None,
+        varies: str | int | None = None,
     ) -> EQLRegressor:
         """Searches for the equation.
 
         `sample_weight` holds the weight of each row; whole numbers count equal rows. `extrapolation` is data
         `(X, y)` outside the training range, which are never fitted. `groups` holds the group of each row: the
         equation has one structure, and each of its constants is shared by all groups or has a value in each.
+        `varies` is the name or place of a column of `X` that constants may be functions of.
         """
         checked_choice("`multi_output`", self.multi_output, ("shared", "separate"))
         for name, kind in _NUMBERS.items():
@@ -135,7 +137,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         known = None if groups is None else read_groups(groups, len(X))
         codes = () if known is None else (known.codes,)
         data = arrange(np.column_stack([X, *codes]), y.astype(np.float64, copy=False), sample_weight)
-        self._members = None
+        self._members, self._varies = None, varies
         if known is not None:
             self._members = replace(known, codes=data.X[:, -1].astype(np.int64))
             data = Table(np.ascontiguousarray(data.X[:, :-1]), data.y, data.weight)
@@ -188,7 +190,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 penalty=self.penalty, seconds=self._share(), restarts=self.restarts, seed=seed,
                 variables=variables, sample_weight=data.weight, extrapolation=far, select=self.select,
                 n_jobs=self.n_jobs, settings=settings, progress=progress, journal=memory,
-                groups=self._members,
+                groups=self._members, varies=self._varies,
             )  # fmt: skip
 
     def _share(self) -> float | None:
@@ -210,7 +212,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 raise InvalidArgument(
                     f"`{name}` can't be used with the preset {preset.name!r}; use `restarts`"
                 )
-        for name, given in (("sample_weight", data.weight), ("groups", self._members)):
+        unknown = {"sample_weight": data.weight, "groups": self._members, "varies": self._varies}
+        for name, given in unknown.items():
             if given is not None:
                 raise InvalidArgument(f"`{name}` can't be used with the preset {preset.name!r}")
         if self.primitives is not None:
@@ -226,7 +229,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         same = (
             data.X, data.y, data.weight, self.target_names_, self.primitives, self.hidden_layers,
             self.penalty, self.settings, self.multi_output, self.random_state,
-            None if self._members is None else self._members.codes,
+            None if self._members is None else self._members.codes, self._varies,
         )  # fmt: skip
         fingerprint = joblib.hash(same)
         old: list[Memory] = getattr(self, "_remembered", [])
@@ -254,8 +257,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         grouped = zip(founds, self._groups, strict=True)
         constants = [constants_frame(f.best, [self.target_names_[k] for k in g]) for f, g in grouped]
         self.constants_ = pd.concat(constants, ignore_index=True)
-        if self._flat and self._members is None:
-            self.constants_ = self.constants_.drop(columns="output")
+        if self._flat:
+            self.constants_ = self.constants_.drop(columns="output", errors="ignore")
         self.n_trials_ = sum(found.restarts for found in founds)
         self.failures_ = dict(sum((Counter(found.failures) for found in founds), Counter()))
         members, rows = self._members, some_rows(data.rows, 2000)

@@ -162,7 +162,7 @@ def varying_cost(values: np.ndarray, information: np.ndarray, rows: int) -> floa
     if not np.isfinite(alike).all():
         return math.inf
     squares = np.diagonal(np.linalg.pinv(alike, hermitian=True), axis1=1, axis2=2) / size**2
-    squares = np.where(diagonal > 0, np.maximum(squares, 1e-200), 1e200)
+    squares = np.where(diagonal > 0, np.clip(squares, 1e-120, 1e120), 1e120)
     total = (1 / squares).sum(axis=0)
     mean = (values / squares).sum(axis=0) / total
     excess = ((values - mean) ** 2 / squares).sum(axis=0) - (groups - 1)

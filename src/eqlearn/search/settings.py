@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.search.groups.settings import GroupSettings
+from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
 from eqlearn.validation.options import check_least, checked_names

@@ -3,7 +3,7 @@
 import numpy as np
 from made import grouped
 
-from eqlearn.search.groups.fit import fit_from_many
+from eqlearn.search.groups.group_fit import fit_from_many
 from eqlearn.search.groups.sharing import shared, snapped
 from eqlearn.search.groups.structure import freed, parametrisations
 from eqlearn.symbolic.equation import Equation

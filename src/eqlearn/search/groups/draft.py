@@ -15,9 +15,9 @@ from eqlearn.errors import NotFinite
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_ERROR, description_length
 from eqlearn.search.candidate import formula_costs
-from eqlearn.search.groups.fit import GroupFit, fit_from_many, fit_shared
+from eqlearn.search.groups.group_fit import GroupFit, fit_from_many, fit_shared
+from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.rows import GroupedRows
-from eqlearn.search.groups.settings import GroupSettings
 from eqlearn.search.groups.sharing import shared, snapped
 from eqlearn.search.groups.structure import FITTED, WRITTEN, Structure, parameter, parametrisations
 from eqlearn.symbolic.equation import Equation
@@ -116,7 +116,7 @@ def refitted(
 ) -> Draft:
     """An equation in the columns and in varying constants, fitted from the values that these have in each
     group; they are named anew, in the order they are read."""
-    for _ in range(len(equation.constants) + 1):
+    while True:
         equation, start = _with_factors_inside(equation, start)
         equation, start = _renamed(equation, columns, group, start)
         structure = structure_of(equation, len(columns))

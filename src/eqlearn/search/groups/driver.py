@@ -18,12 +18,12 @@ from eqlearn.errors import InvalidArgument
 from eqlearn.numerics.budget import Deadline
 from eqlearn.search.candidate import Candidate, Rule, choose, pareto_front, shortest_description, united
 from eqlearn.search.groups.draft import Draft, drafts_of
+from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.last import measured
 from eqlearn.search.groups.laws import with_laws
 from eqlearn.search.groups.propose import proposals
 from eqlearn.search.groups.rank import Ranking
 from eqlearn.search.groups.rows import GroupedRows
-from eqlearn.search.groups.settings import GroupSettings
 from eqlearn.search.step import Journal, StepResult
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.groups import Groups, find_column, read_groups, read_levels
@@ -61,7 +61,9 @@ def by_groups(
     if parameter is None or groups is not None:
         known = read_groups(groups, table.rows)
     else:
-        known = read_levels(table.X[:, parameter], names[parameter], settings.min_rows, settings.max_groups)
+        known = read_levels(
+            table.X[:, parameter], names[parameter], settings.min_level_rows, settings.max_groups
+        )
     if table.weight is not None:
         kept = np.flatnonzero(table.weight)
         table, known = table.take(kept), replace(known, codes=known.codes[kept])
@@ -227,10 +229,11 @@ class GroupSearch:
 
 
 def compared(rows: GroupedRows, settings: GroupSettings) -> GroupedRows:
-    """The rows that structures are compared on: the largest groups, thinned where there are many rows."""
+    """The rows that structures are compared on: the largest groups, none of them much smaller than most,
+    thinned where there are many rows."""
     sizes = rows.sizes
     chosen = torch.argsort(sizes, descending=True, stable=True)[: settings.max_groups]
-    chosen = chosen[sizes[chosen] >= min(settings.max_parameters, int(sizes.max()))]
+    chosen = chosen[2 * sizes[chosen] >= sizes[chosen].median()]
     part = rows.of_groups(chosen.sort().values)
     most = max(settings.max_rows // part.count, 2 * settings.max_parameters)
     if int(part.sizes.max()) <= most:

@@ -16,10 +16,10 @@ from eqlearn.errors import InvalidArgument, counted
 from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.search.candidate import Candidate
 from eqlearn.search.groups.draft import Draft, refitted, structure_of
-from eqlearn.search.groups.fit import GroupFit, Prior, fit_from_many, fit_own
+from eqlearn.search.groups.group_fit import GroupFit, Prior, fit_from_many, fit_own
+from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.rank import noise_by_group
 from eqlearn.search.groups.rows import GroupedRows
-from eqlearn.search.groups.settings import GroupSettings
 from eqlearn.symbolic.varying import Varying
 from eqlearn.validation.groups import Groups
 from eqlearn.validation.table import read_table

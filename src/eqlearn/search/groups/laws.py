@@ -10,7 +10,7 @@ import numpy as np
 from eqlearn.errors import NotFinite
 from eqlearn.search.candidate import Candidate
 from eqlearn.search.groups.draft import Draft, refitted, written
-from eqlearn.search.groups.settings import GroupSettings
+from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.sharing import snapped
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol

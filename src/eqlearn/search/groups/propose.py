@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eqlearn.search.groups.settings import GroupSettings
+from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.validation.groups import Groups
 from eqlearn.validation.table import Table, some_rows
 

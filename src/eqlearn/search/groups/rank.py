@@ -15,9 +15,9 @@ from eqlearn.errors import NotFinite
 from eqlearn.numerics.bordered import Bordered
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import CREDIBLE, EXACT_ERROR
-from eqlearn.search.groups.fit import GroupFit, fit_from_many, sums
+from eqlearn.search.groups.group_fit import GroupFit, fit_from_many, sums
+from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.rows import GroupedRows
-from eqlearn.search.groups.settings import GroupSettings
 from eqlearn.search.groups.structure import Structure, freed, parametrisations
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import complexity
@@ -50,7 +50,7 @@ class Ranking:
         try:
             first = next(parametrisations(structure, self.rows.columns[:, : _some(self.rows)], 1))
             count = len(first.parameters)
-            room = CREDIBLE * float(self.rows.sizes.double().median())
+            room = CREDIBLE * int(self.rows.sizes.min())
             if not 0 < count <= min(self.settings.max_parameters, room):
                 return
             settings = self.settings

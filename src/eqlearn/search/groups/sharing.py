@@ -13,7 +13,7 @@ import torch
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.numerics.stepwise import eliminate
-from eqlearn.search.groups.fit import GroupFit, fit_shared
+from eqlearn.search.groups.group_fit import GroupFit, fit_shared
 from eqlearn.symbolic.snap import snap_in_turn
 
 

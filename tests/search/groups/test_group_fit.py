@@ -5,7 +5,7 @@ import pytest
 import torch
 from made import grouped
 
-from eqlearn.search.groups.fit import Prior, fit_from_many, fit_own, fit_shared, sums
+from eqlearn.search.groups.group_fit import Prior, fit_from_many, fit_own, fit_shared, sums
 from eqlearn.search.groups.structure import freed, parametrisations
 from eqlearn.symbolic.equation import Equation
 
@@ -57,7 +57,7 @@ def test_slopes_and_curvature_are_summed_group_by_group_in_pieces(monkeypatch):
     values = torch.tensor([[1.0, 0.1]] * 4, dtype=torch.float64)
     whole = sums(structure, rows, values)
 
-    monkeypatch.setattr("eqlearn.search.groups.fit._PIECE", 7)
+    monkeypatch.setattr("eqlearn.search.groups.group_fit._PIECE", 7)
     pieces = sums(structure, rows, values)
 
     for name in ("square", "slope", "curvature"):

@@ -17,15 +17,18 @@ class GroupSettings:
     there are no variables to reduce. Structures are compared on `max_groups` groups and `max_rows` rows in
     all, and have at most `max_parameters` numbers. The best `finalists`, if they are at most `max_behind`
     nats a group behind the very best, are fitted with their numbers in up to `max_parametrisations` places.
-    Fits take `steps` steps at most, begun also from numbers so many times as large as `factors`. For a law of
-    a constant there must be `min_points` values of it; they are looked for in `max_forms` of the equation.
+    Fits take `steps` steps at most, begun also from numbers so many times as large as `factors`. Where a
+    column varies the constants, neighbouring values of it with fewer rows than `min_level_rows` are one
+    group. For a law of a constant there must be `min_points` values of it; laws are looked for in `max_forms`
+    of the equation.
     """
 
     max_searches: int = 8
     patience: int = 2
     left_out: tuple[str, ...] = ("wide-pairs", "deep")
     min_columns: int = 3
-    min_rows: int = 12
+    min_rows: int = 6
+    min_level_rows: int = 12
     max_groups: int = 60
     max_rows: int = 6_000
     max_parameters: int = 7
