@@ -31,7 +31,7 @@ def test_predictions_need_the_group_of_each_row(model):
     np.testing.assert_allclose(model.predict(X[:1], groups="s0"), Y[:1])
     with pytest.raises(InvalidArgument, match="give `groups`"):
         model.predict(X)
-    with pytest.raises(UnknownName, match="'s9'.*`new_group`"):
+    with pytest.raises(UnknownName, match=r"'s9'.*`new_group`"):
         model.predict(X[:1], groups=["s9"])
 
 

@@ -94,10 +94,10 @@ from eqlearn.search.strategies import register_strategy as register_strategy
 from eqlearn.symbolic.equation import Equation as Equation
 from eqlearn.symbolic.languages import Export as Export
 from eqlearn.symbolic.languages import register_export as register_export
-from eqlearn.symbolic.varying import Varying as Varying
 from eqlearn.symbolic.parametric import Constant as Constant
 from eqlearn.symbolic.parametric import Refitted as Refitted
 from eqlearn.symbolic.parametric import refit as refit
+from eqlearn.symbolic.varying import Varying as Varying
 from eqlearn.training.loop import Record as Record
 from eqlearn.training.loop import Training as Training
 from eqlearn.training.loop import train as train

@@ -20,24 +20,17 @@ from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.report.figures import constants_frame, front_frame
 from eqlearn.search.candidate import Candidate, Rule
+from eqlearn.search.gradient import find_settings
 from eqlearn.search.groups.last import adapted
 from eqlearn.search.search import Found, discover
 from eqlearn.search.settings import SCIENCE, Settings
 from eqlearn.search.step import Memory
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import noise_of
-from eqlearn.training.presets import PRESETS, Preset
-from eqlearn.validation.groups import read_groups
-from eqlearn.validation.options import SearchPenalty, check_number, check_together, checked_choice, seed_of
-from eqlearn.validation.table import (
-    Table,
-    arrange,
-    check_unique,
-    column_names,
-    read_outside,
-    read_table,
-    some_rows,
-)
+from eqlearn.training.presets import Preset
+from eqlearn.validation.groups import arrange_groups
+from eqlearn.validation.options import check_number, check_together, checked_choice, seed_of
+from eqlearn.validation.table import Table, check_unique, column_names, read_outside, read_table, some_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,13 +127,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         )
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        known = None if groups is None else read_groups(groups, len(X))
-        codes = () if known is None else (known.codes,)
-        data = arrange(np.column_stack([X, *codes]), y.astype(np.float64, copy=False), sample_weight)
-        self._members, self._varies = None, varies
-        if known is not None:
-            self._members = replace(known, codes=data.X[:, -1].astype(np.int64))
-            data = Table(np.ascontiguousarray(data.X[:, :-1]), data.y, data.weight)
+        data, self._members = arrange_groups(X, y.astype(np.float64), sample_weight, groups)
+        self._varies = varies
         count = data.y.shape[1]
         self._flat = y.ndim == 1
         self.target_names_ = names or (["y"] if count == 1 else [f"y{k + 1}" for k in range(count)])
@@ -174,7 +162,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     ) -> Found:
         names = getattr(self, "feature_names_in_", None)
         variables = None if names is None else [str(name) for name in names]
-        settings, preset = _find_settings(self.settings, self.penalty)
+        settings, preset = find_settings(self.settings, self.penalty)
         if preset is not None:
             return self._train(preset, data, far, seed, variables)
         display: Any = nullcontext()
@@ -316,12 +304,11 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 candidate, groups = adapted(candidate, *new_group), np.zeros(len(X), dtype=int)
             inputs = candidate.inputs(X, groups)
             columns += [equation(inputs) for equation in candidate.equations]
-        values = np.stack(columns, axis=1)
-        return values[:, 0] if self._flat else values
+        return columns[0] if self._flat else np.stack(columns, axis=1)
 
     def sympy(self, index: int | Sequence[int] | None = None) -> Any:
         """The equation as a SymPy expression; a tuple for several targets."""
-        expressions: tuple[sp.Expr, ...] = tuple(equation.expr for equation in self._equations(index))
+        expressions = tuple(equation.expr for equation in self._equations(index))
         return expressions[0] if self._flat else expressions
 
     def latex(self, index: int | Sequence[int] | None = None, digits: int | None = 6) -> Any:
@@ -362,15 +349,3 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def _find_settings(settings: Any, penalty: str) -> tuple[Settings, Preset | None]:
-    if isinstance(settings, Settings):
-        return settings, None
-    if isinstance(settings, Preset):
-        return Settings(), settings
-    if settings == "modern":
-        return Settings(), None
-    checked_choice("`settings`", settings, ("modern", "paper", "released"))
-    checked_choice("`penalty`", penalty, tuple(SearchPenalty))
-    return Settings(), PRESETS[settings if penalty == "half" else f"{settings}-l0"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -12,6 +12,7 @@ import torch
 
 from eqlearn.errors import InvalidArgument, UnknownName, counted
 from eqlearn.validation.options import did_you_mean
+from eqlearn.validation.table import Table, arrange
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,18 @@ def read_groups(groups: Any, rows: int | None, name: str = "") -> Groups:
         )
         raise InvalidArgument(f"`groups` holds {len(labels):,} {kind} in {counted(rows, 'row')}; {hint}")
     return Groups(called, labels, codes)
+
+
+def arrange_groups(
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, groups: Any
+) -> tuple[Table, Groups | None]:
+    """The table sorted by its numbers, as `arrange` does it, and the groups of its rows, if any."""
+    if groups is None:
+        return arrange(X, y, weight), None
+    known = read_groups(groups, len(X))
+    table = arrange(np.column_stack([X, known.codes]), y, weight)
+    codes = table.X[:, -1].astype(np.int64)
+    return Table(np.ascontiguousarray(table.X[:, :-1]), table.y, table.weight), replace(known, codes=codes)
 
 
 def find_column(varies: Any, names: Sequence[str]) -> int:
