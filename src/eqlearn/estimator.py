@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
-import sympy as sp
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
