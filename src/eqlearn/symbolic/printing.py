@@ -58,7 +58,7 @@ def double_star(base: Piece, exponent: Piece) -> Piece:
 
 
 # A name that needs no quotes; a constant that varies over groups is a name with the group's in brackets.
-NAME = r"[^\W\d]\w*(?:\[\w+\])?"
+NAME = r"[^\W\d]\w*(?:\[[^\W\d]\w*\])?"
 
 
 def write(expr: sp.Expr, variables: Sequence[str], digits: int | None = None) -> str:
