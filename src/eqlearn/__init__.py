@@ -30,6 +30,8 @@ _HOMES = {
     "eqlearn.estimator": "EQLRegressor",
     "eqlearn.search.search": "Found Progress discover",
     "eqlearn.search.settings": "SCIENCE Settings",
+    "eqlearn.search.groups.group_settings": "GroupSettings",
+    "eqlearn.symbolic.varying": "Varying",
     "eqlearn.search.problem": "Problem",
     "eqlearn.search.strategies": "Strategy register_strategy",
     "eqlearn.search.ansatz.layout": "Ansatz Sum Unit",

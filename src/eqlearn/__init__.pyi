@@ -79,6 +79,7 @@ from eqlearn.search.ansatz.layout import Sum as Sum
 from eqlearn.search.ansatz.layout import Unit as Unit
 from eqlearn.search.candidate import Candidate as Candidate
 from eqlearn.search.candidate import register_rule as register_rule
+from eqlearn.search.groups.group_settings import GroupSettings as GroupSettings
 from eqlearn.search.networks.refine import Polished as Polished
 from eqlearn.search.networks.refine import eliminate as eliminate
 from eqlearn.search.networks.refine import polish as polish
@@ -96,6 +97,7 @@ from eqlearn.symbolic.languages import register_export as register_export
 from eqlearn.symbolic.parametric import Constant as Constant
 from eqlearn.symbolic.parametric import Refitted as Refitted
 from eqlearn.symbolic.parametric import refit as refit
+from eqlearn.symbolic.varying import Varying as Varying
 from eqlearn.training.loop import Record as Record
 from eqlearn.training.loop import Training as Training
 from eqlearn.training.loop import train as train

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import joblib
 import numpy as np
-import sympy as sp
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -20,22 +19,17 @@ from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.report.figures import constants_frame, front_frame
 from eqlearn.search.candidate import Candidate, Rule
+from eqlearn.search.gradient import find_settings
+from eqlearn.search.groups.last import adapted
 from eqlearn.search.search import Found, discover
 from eqlearn.search.settings import SCIENCE, Settings
 from eqlearn.search.step import Memory
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import noise_of
-from eqlearn.training.presets import PRESETS, Preset
-from eqlearn.validation.options import SearchPenalty, check_number, check_together, checked_choice, seed_of
-from eqlearn.validation.table import (
-    Table,
-    arrange,
-    check_unique,
-    column_names,
-    read_outside,
-    read_table,
-    some_rows,
-)
+from eqlearn.training.presets import Preset
+from eqlearn.validation.groups import arrange_groups
+from eqlearn.validation.options import check_number, check_together, checked_choice, seed_of
+from eqlearn.validation.table import Table, check_unique, column_names, read_outside, read_table, some_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,9 +62,9 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     - `warm_start`: whether to continue the last `fit` on the same data, with a larger budget.
 
     **Fitted:** `equation_` (a tuple for several targets), `equations_` (the Pareto front, a data frame),
-    `constants_` (a data frame), `noise_` (standard deviation of the residuals), `n_trials_` (networks
-    started), `failures_` (networks without a result, by reason), `found_` (everything), `target_names_`,
-    `n_features_in_`, `feature_names_in_`.
+    `constants_` (a data frame; where constants vary, one row a group), `noise_` (standard deviation of the
+    residuals), `n_trials_` (networks started), `failures_` (networks without a result, by reason), `found_`
+    (everything), `target_names_`, `n_features_in_`, `feature_names_in_`.
 
     Ctrl-C in `fit` ends the search and keeps the best equation so far.
     """
@@ -105,12 +99,21 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         self.warm_start = warm_start
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, extrapolation: tuple[Any, Any] | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        extrapolation: tuple[Any, Any] | None = None,
+        groups: Any = None,
+        varies: str | int | None = None,
     ) -> EQLRegressor:
         """Searches for the equation.
 
         `sample_weight` holds the weight of each row; whole numbers count equal rows. `extrapolation` is data
-        `(X, y)` outside the training range, which are never fitted.
+        `(X, y)` outside the training range, which are never fitted. `groups` holds the group of each row: the
+        equation has one structure, and each of its constants is shared by all groups or has a value in each.
+        `varies` is the name or place of a column of `X` that constants may be functions of.
         """
         checked_choice("`multi_output`", self.multi_output, ("shared", "separate"))
         for name, kind in _NUMBERS.items():
@@ -123,7 +126,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         )
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        data = arrange(X, y.astype(np.float64, copy=False), sample_weight)
+        data, self._members = arrange_groups(X, y.astype(np.float64), sample_weight, groups)
+        self._varies = varies
         count = data.y.shape[1]
         self._flat = y.ndim == 1
         self.target_names_ = names or (["y"] if count == 1 else [f"y{k + 1}" for k in range(count)])
@@ -157,7 +161,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     ) -> Found:
         names = getattr(self, "feature_names_in_", None)
         variables = None if names is None else [str(name) for name in names]
-        settings, preset = _find_settings(self.settings, self.penalty)
+        settings, preset = find_settings(self.settings, self.penalty)
         if preset is not None:
             return self._train(preset, data, far, seed, variables)
         display: Any = nullcontext()
@@ -173,6 +177,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 penalty=self.penalty, seconds=self._share(), restarts=self.restarts, seed=seed,
                 variables=variables, sample_weight=data.weight, extrapolation=far, select=self.select,
                 n_jobs=self.n_jobs, settings=settings, progress=progress, journal=memory,
+                groups=self._members, varies=self._varies,
             )  # fmt: skip
 
     def _share(self) -> float | None:
@@ -194,8 +199,10 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 raise InvalidArgument(
                     f"`{name}` can't be used with the preset {preset.name!r}; use `restarts`"
                 )
-        if data.weight is not None:
-            raise InvalidArgument(f"`sample_weight` can't be used with the preset {preset.name!r}")
+        unknown = {"sample_weight": data.weight, "groups": self._members, "varies": self._varies}
+        for name, given in unknown.items():
+            if given is not None:
+                raise InvalidArgument(f"`{name}` can't be used with the preset {preset.name!r}")
         if self.primitives is not None:
             preset = replace(preset, primitives=parse_kinds(self.primitives))
         if self.hidden_layers is not None:
@@ -209,6 +216,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         same = (
             data.X, data.y, data.weight, self.target_names_, self.primitives, self.hidden_layers,
             self.penalty, self.settings, self.multi_output, self.random_state,
+            None if self._members is None else self._members.codes, self._varies,
         )  # fmt: skip
         fingerprint = joblib.hash(same)
         old: list[Memory] = getattr(self, "_remembered", [])
@@ -237,12 +245,16 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         constants = [constants_frame(f.best, [self.target_names_[k] for k in g]) for f, g in grouped]
         self.constants_ = pd.concat(constants, ignore_index=True)
         if self._flat:
-            self.constants_ = self.constants_.drop(columns="output")
+            self.constants_ = self.constants_.drop(columns="output", errors="ignore")
         self.n_trials_ = sum(found.restarts for found in founds)
         self.failures_ = dict(sum((Counter(found.failures) for found in founds), Counter()))
-        noise = [noise_of(e, data.X, data.y[:, k], data.weight) for k, e in enumerate(equations)]
+        members, rows = self._members, some_rows(data.rows, 2000)
+        labels = None if members is None else members.of_rows()
+        inputs = [found.best.inputs(data.X, labels) for found in founds for _ in found.best.equations]
+        noise = [noise_of(e, inputs[k], data.y[:, k], data.weight) for k, e in enumerate(equations)]
         self.noise_ = noise[0] if self._flat else np.array(noise)
-        self._drawn = data.take(some_rows(data.rows, 2000))  # for drawing
+        self._drawn = data.take(rows)  # for drawing
+        self._drawn_groups = None if members is None else members.of_rows(rows)
 
     def _founds(self) -> tuple[Found, ...]:
         check_is_fitted(self)
@@ -269,17 +281,33 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     def _equations(self, index: int | Sequence[int] | None) -> tuple[Equation, ...]:
         return tuple(equation for candidate in self._candidates(index) for equation in candidate.equations)
 
-    def predict(self, X: Any, index: int | Sequence[int] | None = None) -> np.ndarray:
+    def predict(
+        self,
+        X: Any,
+        index: int | Sequence[int] | None = None,
+        *,
+        groups: Any = None,
+        new_group: tuple[Any, Any] | None = None,
+    ) -> np.ndarray:
         """Values of the chosen equation, or of row `index` of `equations_` (with separate searches, one per
-        target); NaN or infinite where it is not defined."""
+        target); NaN or infinite where it is not defined.
+
+        Where constants vary, `groups` holds the group of each row; or `new_group` a few rows `(X, y)` of a
+        group that was not in the fit, whose constants are fitted to them and used for all rows of `X`.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, dtype=np.float64)
-        values = np.stack([equation(X) for equation in self._equations(index)], axis=1)
-        return values[:, 0] if self._flat else values
+        columns = []
+        for candidate in self._candidates(index):
+            if new_group is not None:
+                candidate, groups = adapted(candidate, *new_group), np.zeros(len(X), dtype=int)
+            inputs = candidate.inputs(X, groups)
+            columns += [equation(inputs) for equation in candidate.equations]
+        return columns[0] if self._flat else np.stack(columns, axis=1)
 
     def sympy(self, index: int | Sequence[int] | None = None) -> Any:
         """The equation as a SymPy expression; a tuple for several targets."""
-        expressions: tuple[sp.Expr, ...] = tuple(equation.expr for equation in self._equations(index))
+        expressions = tuple(equation.expr for equation in self._equations(index))
         return expressions[0] if self._flat else expressions
 
     def latex(self, index: int | Sequence[int] | None = None, digits: int | None = 6) -> Any:
@@ -287,10 +315,13 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         texts = tuple(equation.latex(digits) for equation in self._equations(index))
         return texts[0] if self._flat else texts
 
-    def plot(self, kind: str = "all", *, X: Any = None, y: Any = None, output: int = 0) -> Figure:
+    def plot(
+        self, kind: str = "all", *, X: Any = None, y: Any = None, output: int = 0, groups: Any = None
+    ) -> Figure:
         """A figure: the "pareto" front, the sparse "network", "predictions", "residuals", or "all".
 
-        Predictions are for the target `output`, on `X` and `y` or else on at most 2,000 training rows.
+        Predictions are for the target `output`, on `X` and `y` (with their `groups`, if constants vary) or
+        else on at most 2,000 training rows.
         """
         from eqlearn.report.figures import Picture, draw, new_figure
 
@@ -299,13 +330,16 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         if not 0 <= output < len(self.target_names_):
             raise InvalidArgument(f"there is no `output` {output} among {len(self.target_names_)}")
         if X is None:
-            X, true = self._drawn.X, self._drawn.y[:, output]
+            X, true, groups = self._drawn.X, self._drawn.y[:, output], self._drawn_groups
         else:
             X, true = validate_data(self, X, reset=False, dtype=np.float64), read_table(X, y)[0].y[:, output]
         which = next(i for i, group in enumerate(self._groups) if output in group)
         best, group = founds[which].best, self._groups[which]
         place = group.index(output)
-        predicted, names = best.equations[place](X), [self.target_names_[k] for k in group]
+        predicted, names = (
+            best.equations[place](best.inputs(X, groups)),
+            [self.target_names_[k] for k in group],
+        )
         found = founds[which]
         picture = Picture(found.front, best, true, predicted, found.inputs, outputs=names, output=place)
         return draw(picture, kind, new_figure(kind))
@@ -314,15 +348,3 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def _find_settings(settings: Any, penalty: str) -> tuple[Settings, Preset | None]:
-    if isinstance(settings, Settings):
-        return settings, None
-    if isinstance(settings, Preset):
-        return Settings(), settings
-    if settings == "modern":
-        return Settings(), None
-    checked_choice("`settings`", settings, ("modern", "paper", "released"))
-    checked_choice("`penalty`", penalty, tuple(SearchPenalty))
-    return Settings(), PRESETS[settings if penalty == "half" else f"{settings}-l0"]

@@ -37,6 +37,15 @@ def fit(
     ] = "",
     inputs: Annotated[str, typer.Option(help="The columns to explain it with; all others unless told.")] = "",
     ignore: Annotated[str, typer.Option(help="Columns to leave out.")] = "",
+    group: Annotated[
+        str,
+        typer.Option(
+            help="The column that tells groups of rows apart; constants are shared by all of them or vary."
+        ),
+    ] = "",
+    varies: Annotated[
+        str, typer.Option(help="The column of numbers, such as a time, that constants may be functions of.")
+    ] = "",
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
     ] = False,
@@ -71,6 +80,8 @@ def fit(
     """Find an equation for a column of a table.
 
     Example: eqlearn fit pendulum.csv --target period --seconds 60
+
+    Example: eqlearn fit springs.csv --target force --group sample
     """
     from eqlearn.io.datasets import load_dataset
     from eqlearn.io.tables import read_measurements
@@ -90,6 +101,7 @@ def fit(
         options.listed_names(target),
         inputs=options.listed_names(inputs),
         ignore=options.listed_names(ignore),
+        group=group or None,
         drop_missing=drop_missing,
         seed=seed,
     )
@@ -110,6 +122,13 @@ def fit(
     folder = run_folder(out, table.stem)
     with displayed(seconds, ", ".join(table.targets), quiet or json) as progress:
         record = search(
-            folder, table, plan, select=select.value, extrapolation=outside, resume=resume, progress=progress
+            folder,
+            table,
+            plan,
+            select=select.value,
+            extrapolation=outside,
+            resume=resume,
+            progress=progress,
+            varies=varies or None,
         )
     print_found(record, folder.path, quiet, json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import numpy as np
 from eqlearn.errors import InvalidArgument, NotFinite, counted
 from eqlearn.io.formats import STANDARD_INPUT, open_source, stem_of
 from eqlearn.io.source import Source, fingerprint
+from eqlearn.validation.groups import Groups, read_groups
 
 # With fewer rows, every formula with as many constants is an exact law.
 FEWEST_ROWS = 5
@@ -25,7 +26,7 @@ class Measurements:
 
     `rows_read` counts the rows of the file and `rows_dropped` those left out for missing values; of a large
     file the arrays hold a sample. `reread()` reads all rows again, in blocks with the targets last, missing
-    values included; it is None for what can't be read twice.
+    values included; it is None for what can't be read twice. `groups` are those of a column that tells them.
     """
 
     X: np.ndarray
@@ -36,6 +37,7 @@ class Measurements:
     rows_read: int
     rows_dropped: int = 0
     reread: Callable[[], Iterator[np.ndarray]] | None = None
+    groups: Groups | None = None
 
     @property
     def stem(self) -> str:
@@ -44,7 +46,10 @@ class Measurements:
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint((self.inputs, self.targets, self.X.shape, self.y.shape), (self.X, self.y))
+        header, arrays = (self.inputs, self.targets, self.X.shape, self.y.shape), [self.X, self.y]
+        if self.groups is None:
+            return fingerprint(header, arrays)
+        return fingerprint((*header, self.groups.name, self.groups.labels), [*arrays, self.groups.codes])
 
 
 def read_measurements(
@@ -53,6 +58,7 @@ def read_measurements(
     *,
     inputs: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    group: str | None = None,
     drop_missing: bool = False,
     seed: int = 0,
     fewest_rows: int = FEWEST_ROWS,
@@ -61,18 +67,26 @@ def read_measurements(
     """Reads a file for `eqlearn fit` in blocks, so that memory stays bounded however large it is.
 
     By default, inputs are all columns but the targets and the ignored ones. Of a file larger than
-    `most_rows`, a uniform sample of that many rows is drawn by `seed`; all rows are checked.
+    `most_rows`, a uniform sample of that many rows is drawn by `seed`; all rows are checked. The column
+    `group` tells groups of rows apart, by names or numbers.
     """
     with open_source(path) as source:
+        if group is not None:
+            source.check([group])
+            ignore = [*ignore, group]
         targets, chosen = _choose(source, target, inputs, ignore)
         columns = [*chosen, *targets]
-        sample = _Reservoir(min(most_rows, MOST_CELLS // len(columns)), len(columns), seed)
+        known = None if group is None else read_groups(_labels(source, group), None, group)
+        width = len(columns) + (known is not None)
+        sample = _Reservoir(min(most_rows, MOST_CELLS // width), width, seed)
         bad = np.zeros(len(columns), dtype=np.int64)
         read = dropped = 0
         for block in source.blocks(columns):
             finite = np.isfinite(block)
             bad += (~finite).sum(axis=0)
             whole = finite.all(axis=1)
+            if known is not None:
+                block = np.column_stack([block, known.codes[read : read + len(block)]])
             read, dropped = read + len(block), dropped + int((~whole).sum())
             sample.add(block[whole])
     if bad.any() and not drop_missing:
@@ -81,7 +95,9 @@ def read_measurements(
         left = counted(read - dropped, "row") + (" without missing values" if dropped else "")
         raise InvalidArgument(f"{source.name} has {left}; there must be at least {fewest_rows}")
     values = sample.values()
-    X, y = values[:, : len(chosen)], values[:, len(chosen) :]
+    X, y = values[:, : len(chosen)], values[:, len(chosen) : len(columns)]
+    if known is not None:
+        known = replace(known, codes=values[:, -1].astype(np.int64))
     for i, name in enumerate(chosen):
         for k, other in enumerate(targets):
             # A few rows may agree by chance.
@@ -90,7 +106,22 @@ def read_measurements(
                     f"column {name!r} equals the target {other!r} in every row; leave it out with `ignore`"
                 )
     reread = None if source.name == STANDARD_INPUT else partial(read_blocks, path, columns)
-    return Measurements(X, y, chosen, targets, source.name, read, dropped, reread)
+    return Measurements(X, y, chosen, targets, source.name, read, dropped, reread, known)
+
+
+def read_labels(path: str | Path, column: str) -> list[int | str]:
+    """A column of a file as the labels of its rows' groups."""
+    with open_source(path) as source:
+        source.check([column])
+        return _labels(source, column)
+
+
+def _labels(source: Source, column: str) -> list[int | str]:
+    """A column as labels; as whole numbers where all of them are."""
+    labels = [label.strip() for block in source.labels(column) for label in block]
+    if all(label.removeprefix("-").isdecimal() for label in labels):
+        return [int(label) for label in labels]
+    return list(labels)
 
 
 def read_blocks(path: str | Path, columns: Sequence[str]) -> Iterator[np.ndarray]:

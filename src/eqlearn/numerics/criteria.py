@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 # --- When is a fit exact? All are relative to the target's spread, its variance where squares are compared.
 
 # A root-mean-square error below this is rounding, not misfit: float64 resolves 1e-16, and evaluating a
@@ -143,3 +145,41 @@ def prediction_length(rows: int, error: float, structure: float) -> float:
     were not fitted to show their worth.
     """
     return rows * math.log(max(error, EXACT_ERROR)) + structure
+
+
+def varying_cost(values: np.ndarray, information: np.ndarray, rows: int) -> float:
+    """Nats for constants `(groups, constants)` that have a value in each group, known as precisely as the
+    groups' `information` `(groups, constants, constants)` says, which is from `rows` rows in all.
+
+    They are told as members of a normal population, whose mean and spread are told first (random effects;
+    the spread by moments, DerSimonian & Laird 1986). So a constant that does not vary costs hardly more than
+    a common one, and one that varies its digits from the population's spread down to its standard error. The
+    spread costs as much as any constant at least: so a common one is taken for varying in one of 150 cases.
+    """
+    groups, count = values.shape
+    if not count:
+        return 0.0
+    diagonal = np.diagonal(information, axis1=1, axis2=2)
+    size = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    alike = information / size[:, :, None] / size[:, None, :]  # scaled to a diagonal of 1
+    if not np.isfinite(alike).all():
+        return math.inf
+    squares = np.diagonal(np.linalg.pinv(alike, hermitian=True), axis1=1, axis2=2) / size**2
+    squares = np.where(diagonal > 0, np.clip(squares, 1e-120, 1e120), 1e120)
+    total = (1 / squares).sum(axis=0)
+    mean = (values / squares).sum(axis=0) / total
+    excess = ((values - mean) ** 2 / squares).sum(axis=0) - (groups - 1)
+    others = total - (1 / squares**2).sum(axis=0) / total  # nothing, where one group says it all
+    spread = np.where(others > 0, np.maximum(excess, 0.0) / np.where(others > 0, others, 1.0), 0.0)
+    mean = (values / (spread + squares)).sum(axis=0) / (1 / (spread + squares)).sum(axis=0)
+    # Of the population's covariance T and the information F: log det(I + TF), and (T + 1/F)⁻¹ of distances,
+    # with rows and columns scaled so that nothing overflows.
+    ratio = spread * size**2
+    seen = (np.eye(count) + ratio[:, :, None] * alike) / (1 + ratio)[:, :, None] + 1e-14 * np.eye(count)
+    away = ((values - mean) * size)[:, :, None]
+    digits = 0.5 * (np.log1p(ratio).sum(axis=1) + np.linalg.slogdet(seen)[1])
+    misfit = 0.5 * (away * (alike @ np.linalg.solve(seen, away / (1 + ratio)[:, :, None]))).sum(axis=(1, 2))
+    told = np.minimum(digits + misfit, count * MAX_DIGITS).sum()
+    error = np.sqrt((spread + 1 / total) / groups)
+    population = sum(constant_cost(m, e, rows) for m, e in zip(mean, error, strict=True))
+    return float(told + population + 0.5 * count * math.log(rows))

@@ -242,9 +242,12 @@ def front_frame(front: Sequence[Candidate], best: Candidate) -> Any:
 
 
 def constants_frame(candidate: Candidate, outputs: Sequence[str]) -> Any:
-    """One row per fitted constant, in reading order: value, standard error, 95 % interval."""
+    """One row per fitted constant, in reading order: value, standard error, 95 % interval. Where constants
+    vary, one row per group: each of them and its standard error."""
     import pandas as pd
 
+    if candidate.varying is not None:
+        return candidate.varying.frame()
     rows = [
         (output, constant.value, constant.standard_error, *constant.interval())
         for output, constants in zip(outputs, candidate.constants, strict=False)

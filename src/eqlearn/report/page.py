@@ -14,6 +14,7 @@ import eqlearn
 from eqlearn.errors import counted
 from eqlearn.nn.eql import EQL
 from eqlearn.report.drawings import diagram, network_svg
+from eqlearn.report.groups import groups_section
 from eqlearn.report.mathml import mathml
 from eqlearn.report.motion import Motion, motion_figures
 from eqlearn.report.payload import LONGEST, OUTSIDE, Sample, embedded, payload
@@ -53,7 +54,7 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
         "checks": f'<p class="lead">{escape(checks(record))}</p>' if checks(record) else "",
         "facts": _facts(record),
         "constants": constants_table(record.targets, record.best.constants),
-        "motion": "" if motion is None else _motion(record, motion),
+        "motion": groups_section(record, sample) if motion is None else _motion(record, motion),
         "front_heads": "".join(f'<th scope="col" class="number">{h}</th>' for h in unseen_errors(record)),
         "front_rows": "".join(_row(record, i) for i in range(len(record.front))),
         "beyond_note": escape(_beyond(record, rows_outside)),
@@ -174,6 +175,11 @@ def _network(record: RunRecord, network: EQL | None) -> str:
         return (
             '<p class="lead">Each equation was read from networks of its own and then refitted by simulating '
             "the motion: there is no one network behind them.</p>"
+        )
+    if network is None and record.best.method == "groups":
+        return (
+            '<p class="lead">The structure was read from networks of single groups and then fitted to all of '
+            "them: there is no one network behind it.</p>"
         )
     if network is None:
         return '<p class="lead">The chosen equation is a constant: there is no network behind it.</p>'

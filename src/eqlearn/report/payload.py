@@ -25,12 +25,14 @@ PARTS = ("training", "held out", "extrapolation")
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Inputs `(rows, in)`, targets `(rows, out)`, the part of each row (an index into `PARTS`), and the
-    minimum, median and maximum of each input in training, `(in, 3)`."""
+    minimum, median and maximum of each input in training, `(in, 3)`; where rows are of groups, also the place
+    of its group."""
 
     X: np.ndarray
     y: np.ndarray
     part: np.ndarray
     ranges: np.ndarray
+    group: np.ndarray | None = None
 
     @staticmethod
     def of(
@@ -38,10 +40,12 @@ class Sample:
         y: np.ndarray,
         held_out: np.ndarray,
         outside: tuple[np.ndarray, np.ndarray] | None = None,
+        group: np.ndarray | None = None,
     ) -> Sample:
         """At most `ROWS` rows of the data, of which `held_out` marks those that the search did not see, and
         half as many from outside the training range."""
         rows = some_rows(len(X), ROWS)
+        codes = None if group is None else group[rows]
         blocks = [(X[rows], y[rows], np.where(held_out[rows], HELD_OUT, TRAINING))]
         if outside is not None:
             rows = some_rows(len(outside[0]), ROWS // 2)
@@ -49,7 +53,7 @@ class Sample:
         inputs, targets, parts = (np.concatenate(arrays) for arrays in zip(*blocks, strict=True))
         seen = X[~held_out]
         ranges = np.stack([seen.min(axis=0), np.median(seen, axis=0), seen.max(axis=0)], axis=1)
-        return Sample(inputs, targets, parts.astype(np.uint8), ranges)
+        return Sample(inputs, targets, parts.astype(np.uint8), ranges, codes)
 
     def check(self, inputs: int, targets: int) -> None:
         """Refuses arrays that do not fit a run of this size."""
@@ -57,6 +61,8 @@ class Sample:
         shapes = (self.X.shape, self.y.shape, self.part.shape, self.ranges.shape)
         if shapes != ((rows, inputs), (rows, targets), (rows,), (inputs, 3)) or rows > 2 * ROWS:
             raise InvalidFile(f"the sample of the data has shapes {shapes}, which do not fit the run")
+        if self.group is not None and self.group.shape != (rows,):
+            raise InvalidFile(f"the sample of the data has groups for {len(self.group)} of {rows} rows")
         if rows and int(self.part.max()) >= len(PARTS):
             raise InvalidFile(f"the sample of the data has a part {int(self.part.max())}")
 
@@ -105,6 +111,13 @@ def _equation(
     candidate: Candidate, targets: Sequence[str], sample: Sample, grids: dict[int, np.ndarray]
 ) -> dict[str, Any]:
     names = function_names(targets, candidate.equations[0].variables)
+    X, curves = sample.X, [_along(i, grid, sample.ranges) for i, grid in grids.items()]
+    if candidate.varying is not None and sample.group is not None:
+        X = np.column_stack([X, candidate.varying.of_rows(sample.group)])
+        middle = np.median(candidate.varying.values, axis=0)  # of all groups
+        curves = [np.column_stack([rows, np.tile(middle, (len(rows), 1))]) for rows in curves]
+    else:
+        X, curves = candidate.inputs(X), [candidate.inputs(rows) for rows in curves]
     return {
         "complexity": candidate.complexity,
         "error": _number(candidate.training_error),
@@ -114,9 +127,9 @@ def _equation(
             {
                 "text": str(equation),
                 "exports": _exports(equation, names[k]),
-                "predicted": _numbers(equation(sample.X)),
-                "residual": _numbers(sample.y[:, k] - equation(sample.X)),
-                "curves": [_numbers(equation(_along(i, grid, sample.ranges))) for i, grid in grids.items()],
+                "predicted": _numbers(equation(X)),
+                "residual": _numbers(sample.y[:, k] - equation(X)),
+                "curves": [_numbers(equation(rows)) for rows in curves],
             }
             for k, equation in enumerate(candidate.equations)
         ],

@@ -17,6 +17,7 @@ from eqlearn.search.search import Found, Progress
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.printing import write
+from eqlearn.symbolic.varying import Varying
 
 FORMAT, VERSION = "eqlearn-run", 1
 # No search of ours makes longer fronts or histories.
@@ -165,6 +166,7 @@ def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
         "exact": candidate.exact,
         "held_out_rows": candidate.held_out_rows,
         "method": candidate.method,
+        **({} if candidate.varying is None else {"varying": candidate.varying.to_json()}),
     }
 
 
@@ -201,6 +203,8 @@ def _names(values: Any, distinct: bool = True) -> tuple[str, ...]:
 
 def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int) -> Candidate:
     data = {"prediction_length": None, "method": "", **data}  # both were missing in earlier versions
+    varying = Varying.from_json(data["varying"]) if data.get("varying") else None
+    variables = variables if varying is None else (*variables, *varying.names)
     equations = tuple(Equation.parse(str(o["expression"]), variables) for o in data["outputs"])
     pairs = [o["constants"] for o in data["outputs"]]
     measures: dict[str, Any] = {name: _number(data[name]) for name in MEASURES}
@@ -212,6 +216,7 @@ def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int
         exact=bool(data["exact"]),
         held_out_rows=int(data["held_out_rows"]),
         method=str(data["method"]),
+        varying=varying,
         **measures,
     )
 

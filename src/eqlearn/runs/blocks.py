@@ -16,7 +16,7 @@ import torch
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.io.checksummed import atomic_file
-from eqlearn.io.tables import Measurements, read_blocks
+from eqlearn.io.tables import Measurements, read_blocks, read_labels
 from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.report.record import RunRecord
@@ -84,7 +84,8 @@ def write_predictions(
 ) -> tuple[int, int]:
     """Writes a column per target to `out` (whole or not at all), or to standard output; returns the number of
     rows, and of those in which the equation is not defined."""
-    equations = record.candidate(index).equations
+    candidate = record.candidate(index)
+    labels = _labels(record, data)
     rows = undefined = 0
     with _opened(out) as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -93,12 +94,26 @@ def write_predictions(
             if not started:
                 writer.writerow(record.targets)
                 started = True
-            values = np.stack([equation(block) for equation in equations], axis=1)
+            groups = None if labels is None else labels[rows : rows + len(block)]
+            inputs = candidate.inputs(block, groups)
+            values = np.stack([equation(inputs) for equation in candidate.equations], axis=1)
             writer.writerows(values.tolist())
             rows, undefined = rows + len(values), undefined + int((~np.isfinite(values)).any(axis=1).sum())
         if not started:
             raise InvalidArgument(f"{str(data)!r} holds no rows to predict for")
     return rows, undefined
+
+
+def _labels(record: RunRecord, data: str | Path) -> list[int | str] | None:
+    """The group of each row of a file, for a run that had groups."""
+    group = record.settings.get("group")
+    if group is None:
+        return None
+    if str(data) == "-":
+        raise InvalidArgument(
+            f"the groups in column {group!r} can't be read from standard input; name a file"
+        )
+    return read_labels(data, str(group))
 
 
 @contextmanager

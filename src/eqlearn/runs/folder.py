@@ -24,7 +24,7 @@ from eqlearn.symbolic.printing import printable, write
 
 RUN, EQUATION, EQUATIONS, NETWORK = "run.json", "equation.json", "equations.csv", "network.safetensors"
 SAMPLE, LOG, REPORT, ROUNDS, LOCK = "sample.safetensors", "log.txt", "report.html", "rounds", ".lock"
-MOTION = "motion.safetensors"
+MOTION, CONSTANTS = "motion.safetensors", "constants.csv"
 
 
 class RunFolder:
@@ -100,6 +100,8 @@ class RunFolder:
     def write_results(self, record: RunRecord, sample: Sample, motion: Motion | None = None) -> None:
         """Writes everything but the page; `run.json`, which says that the run has ended, comes last."""
         tensors = {name: torch.as_tensor(getattr(sample, name)) for name in ("X", "y", "part", "ranges")}
+        if sample.group is not None:
+            tensors["group"] = torch.as_tensor(sample.group)
         write_tensors(self._checked(SAMPLE), {"format": "eqlearn-sample"}, tensors)
         if motion is not None:
             write_tensors(self._checked(MOTION), motion.plain(), motion.tensors())
@@ -110,6 +112,8 @@ class RunFolder:
         for k, equation in enumerate(record.best.equations):
             save(equation, self._checked(EQUATION if k == 0 else f"equation-{k + 1}.json"))
         self.write_text(EQUATIONS, _front_csv(record))
+        if record.best.varying is not None:
+            self.write_text(CONSTANTS, record.best.varying.frame().to_csv(index=False, lineterminator="\n"))
         self.write_json(RUN, {**record.to_json(), "status": "finished"})
 
     def read_status(self) -> dict[str, Any]:
@@ -133,7 +137,7 @@ class RunFolder:
         if not path.exists():
             raise InvalidFile(f"{self} is not whole: {SAMPLE} is missing")
         _, tensors = read_checksummed(path)
-        if set(tensors) != {"X", "y", "part", "ranges"} or tensors["part"].dtype != torch.uint8:
+        if set(tensors) - {"group"} != {"X", "y", "part", "ranges"} or tensors["part"].dtype != torch.uint8:
             raise InvalidFile(f"{path} is not a sample of data")
         sample = Sample(**{name: tensor.numpy() for name, tensor in tensors.items()})
         sample.check(len(record.inputs), len(record.targets))

@@ -81,26 +81,35 @@ def search(
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     settings: Settings = DEFAULTS,
+    varies: str | None = None,
 ) -> RunRecord:
     """Searches, and saves the run in its folder; `resume` continues the run in it, if any.
 
-    `select` and `extrapolation` are as for `discover`. Ctrl-C ends the search and saves what was found.
+    `select`, `extrapolation` and `varies` are as for `discover`. Ctrl-C ends the search and saves what was
+    found.
     """
     chosen = {**asdict(plan), "select": select, "strategies": list(settings.strategies)}
+    group = None if data.groups is None else data.groups.name
+    chosen |= {name: value for name, value in (("group", group), ("varies", varies)) if value is not None}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.X)} rows", chosen, resume)
         history = History(folder, progress)
         found = discover(
             data.X, data.y, variables=data.inputs, extrapolation=extrapolation, select=select,
-            progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings, **plan.options(),
+            progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
+            groups=data.groups, varies=varies, **plan.options(),
         )  # fmt: skip
-        if found.ended != "interrupted":
+        if found.ended != "interrupted" and group is None and varies is None:
             best = refined(found.best, data)
             front = tuple(best if c is found.best else c for c in found.front)
             found = replace(found, best=best, front=front)
-        noise = tuple(noise_of(e, data.X, data.y[:, k]) for k, e in enumerate(found.best.equations))
+        labels = None if data.groups is None else data.groups.of_rows()
+        inputs = found.best.inputs(data.X, labels)
+        noise = tuple(noise_of(e, inputs, data.y[:, k]) for k, e in enumerate(found.best.equations))
         record = RunRecord.of(found, data.targets, noise, history.steps, _described(data), chosen)
-        sample = Sample.of(data.X, data.y, _held_out(data, settings, plan.seed), extrapolation)
+        held_out = _held_out(data, settings, plan.seed) & (data.groups is None and varies is None)
+        codes = None if data.groups is None else data.groups.codes
+        sample = Sample.of(data.X, data.y, held_out, extrapolation, codes)
         folder.write_results(record, sample)
         folder.write_text(REPORT, page(record, sample, record.best.network))
         folder.log(f"ended: {found.ended}; chosen: {found.best}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import sympy as sp
@@ -26,6 +26,7 @@ from eqlearn.numerics.criteria import (
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant, Formula
 from eqlearn.symbolic.snap import number_cost
+from eqlearn.symbolic.varying import Varying
 from eqlearn.validation.options import checked_choice, enter
 
 
@@ -38,6 +39,8 @@ class Candidate:
     each row of them given all the others, and which equation it is (NaN where it was not measured).
     `network` is what the formula was read from, before its constants were collapsed, snapped and fitted to
     all rows; it sees scaled inputs, and has |g| where the formula says g because g has one sign on the data.
+    `varying` holds the constants that have a value in each group; the last variables of the equation are
+    their names.
     """
 
     equations: tuple[Equation, ...]
@@ -51,6 +54,7 @@ class Candidate:
     held_out_rows: int = 0
     method: str = "mean"
     prediction_length: float = math.nan
+    varying: Varying | None = field(default=None, compare=False, repr=False)
 
     @property
     def equation(self) -> Equation:
@@ -60,6 +64,10 @@ class Candidate:
     @property
     def complexity(self) -> int:
         return sum(equation.complexity for equation in self.equations)
+
+    def inputs(self, X: Any, groups: Any = None) -> Any:
+        """What the equations are evaluated at: `X`, and the constants of each row's group where some vary."""
+        return X if self.varying is None else self.varying.inputs(X, self.equation, groups)
 
     def __str__(self) -> str:
         return "; ".join(str(equation) for equation in self.equations)

@@ -8,6 +8,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import joblib
@@ -24,11 +25,12 @@ from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
 from eqlearn.search.curriculum import Curriculum
 from eqlearn.search.features import Features, screen
 from eqlearn.search.finish import Finisher
+from eqlearn.search.groups.driver import by_groups
 from eqlearn.search.networks.fit import Samples
 from eqlearn.search.networks.starts import Waves
 from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
-from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
+from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings, for_parts
 from eqlearn.search.step import Journal, Step, StepResult, take_step
 from eqlearn.validation.options import (
     SearchPenalty,
@@ -95,6 +97,8 @@ def discover(
     settings: Settings = DEFAULTS,
     progress: Callable[[Progress], None] | None = None,
     journal: Journal | None = None,
+    groups: Any = None,
+    varies: str | int | None = None,
 ) -> Found:
     """Finds equations for `y` in terms of the columns of `X`.
 
@@ -105,7 +109,10 @@ def discover(
 
     **Other arguments:** `extrapolation`, data `(X, y)` outside the training range, measured and never used
     for the search; `select`, a rule's name or a function; `n_jobs`, workers of the active joblib backend
-    (the same seed gives the same candidates whatever their number); `progress`, called after each round.
+    (the same seed gives the same candidates whatever their number); `progress`, called after each round;
+    `groups`, one label a row: one structure for all rows, each constant of it shared by all groups or with a
+    value in each, as `candidate.varying` says; `varies`, the name or place of a column that constants are
+    functions of, each a law if there is one, else a table that is interpolated.
 
     Ctrl-C ends the search and gives the best found so far.
     """
@@ -116,6 +123,18 @@ def discover(
     seed = checked_seed(seed)
     check_jobs(n_jobs)
     rule = find_rule(select, outside=extrapolation is not None)
+    if groups is not None or varies is not None:
+        alone = for_parts(settings, np.shape(X)[1] if np.ndim(X) == 2 else 1)
+        again = partial(
+            discover, primitives=primitives, penalty=penalty, hidden_layers=hidden_layers, restarts=restarts,
+            seed=seed, n_jobs=n_jobs, settings=alone,
+        )  # fmt: skip
+        found: Found = by_groups(
+            again, X, y, groups, varies, variables=variables, sample_weight=sample_weight,
+            extrapolation=extrapolation, seconds=seconds, rule=rule, settings=settings.groups,
+            progress=progress, journal=journal,
+        )  # fmt: skip
+        return found
     table, names = read_table(X, y, sample_weight, variables)
     if table.weight is not None:
         table = table.take(np.flatnonzero(table.weight))

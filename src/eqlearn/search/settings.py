@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any
 
 from eqlearn.errors import InvalidArgument
+from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
 from eqlearn.validation.options import check_least, checked_names
@@ -266,6 +267,7 @@ class Settings:
     drawing: Drawing = field(default_factory=Drawing)
     reading: Reading = field(default_factory=Reading)
     shares: Shares = field(default_factory=Shares)
+    groups: GroupSettings = field(default_factory=GroupSettings)
     max_inputs: int = 36
     max_degree: int = 6  # of quotients: of a higher degree, they come to rounding near any smooth function
     max_multiplications: float = 2e8
@@ -288,3 +290,11 @@ class Settings:
 
 
 DEFAULTS = Settings()
+
+
+def for_parts(settings: Settings, columns: int) -> Settings:
+    """The settings for the searches of parts of a table that has groups: strategies alone, if there are any,
+    without those that take longer than another part."""
+    out = {*settings.groups.left_out, *(["symmetry"] if columns < settings.groups.min_columns else [])}
+    kept = tuple(name for name in settings.strategies if name not in out)
+    return replace(settings, strategies=kept, networks=False) if kept else settings

@@ -170,14 +170,7 @@ class Formula:
         found = self._tape.run(TORCH, list(columns), leaves)
         value = torch.as_tensor(found, dtype=torch.float64).expand(rows)
 
-        def slopes() -> Tensor:
-            if not leaves:
-                return value.new_empty(rows, 0)
-            each = torch.autograd.grad(value.sum(), leaves, allow_unused=True, materialize_grads=True)
-            # At the edge of a domain, as of √0, a slope is infinite: that row says nothing of the constants.
-            return torch.stack(each, dim=1).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
-
-        return value.detach(), slopes
+        return value.detach(), lambda: row_slopes(value, leaves)
 
     @cached_property
     def _on_arrays(self) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
@@ -204,6 +197,15 @@ class Formula:
         parameters = [sp.Dummy(real=True) for _ in self.holders]
         function = sp.lambdify([*self._symbols, *parameters], self.filled(parameters), list(modules))
         return lambda point, constants: function(*point, *constants)
+
+
+def row_slopes(value: Tensor, leaves: Sequence[Tensor]) -> Tensor:
+    """The slopes `(rows, constants)` of values `(rows,)` by constants that each row has its own of."""
+    if not leaves:
+        return value.new_empty(len(value), 0)
+    each = torch.autograd.grad(value.sum(), list(leaves), allow_unused=True, materialize_grads=True)
+    # At the edge of a domain, as of √0, a slope is infinite: that row says nothing of the constants.
+    return torch.stack(each, dim=1).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0)
 
 
 @cache

@@ -57,6 +57,10 @@ def double_star(base: Piece, exponent: Piece) -> Piece:
     return Piece(f"{base.inside(_ATOM)}**{exponent.inside(_ATOM)}", _POWER)
 
 
+# A name that needs no quotes; a constant that varies over groups is a name with the group's in brackets.
+NAME = r"[^\W\d]\w*(?:\[[^\W\d]\w*\])?"
+
+
 def write(expr: sp.Expr, variables: Sequence[str], digits: int | None = None) -> str:
     """The formula as text that `parse` reads back; all digits of the constants by default.
 
@@ -78,7 +82,7 @@ def write(expr: sp.Expr, variables: Sequence[str], digits: int | None = None) ->
 
 def quote(name: str) -> str:
     """A variable's name as `write` and `parse` spell it."""
-    if re.fullmatch(r"[^\W\d]\w*", name) and name not in FUNCTIONS and name not in CONSTANTS:
+    if re.fullmatch(NAME, name) and name not in FUNCTIONS and name not in CONSTANTS:
         return name
     return "`" + name.replace("`", "``") + "`"
 
@@ -142,5 +146,7 @@ def latex_name(name: str) -> str:
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) and not name.endswith("_"):
         # A word in italics would read as a product of its letters; Greek letters begin with a backslash here.
         return re.sub(r"^[A-Za-z]{2,}", lambda word: rf"\mathrm{{{word[0]}}}", str(sp.latex(sp.Symbol(name))))
+    if member := re.fullmatch(r"(\w+)\[(.+)\]", name):
+        return rf"{latex_name(member[1])}[{latex_name(member[2])}]"
     escaped = "".join(_LATEX_ESCAPES.get(c, c) for c in name)
     return rf"\mathrm{{{escaped}}}"

@@ -1,0 +1,69 @@
+"""The regressor with groups."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from eqlearn import EQLRegressor, UnknownName
+from eqlearn.errors import InvalidArgument
+
+RNG = np.random.default_rng(0)
+G = pd.Series([f"s{i}" for i in range(6)], name="sample").repeat(12).reset_index(drop=True)
+X = pd.DataFrame({"x": RNG.uniform(0.5, 3, len(G))})
+K = dict(zip(G.unique(), RNG.uniform(1, 2, 6), strict=True))
+Y = 3 * X["x"] + G.map(K)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return EQLRegressor().fit(X, Y, groups=G)
+
+
+def test_the_equation_names_what_varies_and_the_table_has_its_values(model):
+    assert str(model.equation_) == "c1[sample] + 3*x"
+    assert model.constants_["sample"].tolist() == list(K)
+    np.testing.assert_allclose(model.constants_["c1[sample]"], list(K.values()), rtol=1e-8)
+    assert model.noise_ < 1e-9
+
+
+def test_predictions_need_the_group_of_each_row(model):
+    np.testing.assert_allclose(model.predict(X[:20], groups=G[:20]), Y[:20])
+    np.testing.assert_allclose(model.predict(X[:1], groups="s0"), Y[:1])
+    with pytest.raises(InvalidArgument, match="give `groups`"):
+        model.predict(X)
+    with pytest.raises(UnknownName, match=r"'s9'.*`new_group`"):
+        model.predict(X[:1], groups=["s9"])
+
+
+def test_a_new_group_is_fitted_to_its_rows(model):
+    known = pd.DataFrame({"x": [1.0, 2.0]})
+
+    predicted = model.predict(pd.DataFrame({"x": [3.0]}), new_group=(known, [4.4, 7.4]))
+
+    assert predicted.tolist() == pytest.approx([10.4])
+
+
+def test_the_order_of_rows_does_not_matter(model):
+    order = RNG.permutation(len(G))
+
+    shuffled = EQLRegressor().fit(X.iloc[order], Y.iloc[order], groups=G.iloc[order])
+
+    assert str(shuffled.equation_) == str(model.equation_)
+
+
+def test_figures_know_the_groups(model):
+    assert model.plot("predictions").axes
+
+
+def test_groups_can_t_be_used_with_a_preset():
+    with pytest.raises(InvalidArgument, match="`groups` can't be used with the preset"):
+        EQLRegressor(settings="paper", restarts=1).fit(X, Y, groups=G)
+
+
+def test_a_column_that_varies_the_constants_is_told_by_name():
+    frame = X.assign(t=np.linspace(1, 2, 6).repeat(12))
+
+    model = EQLRegressor().fit(frame, frame["t"] * frame["x"] ** 2, varies="t")
+
+    assert model.equation_.matches("t*x**2")
+    np.testing.assert_allclose(model.predict(frame[:3]), (frame["t"] * frame["x"] ** 2)[:3])
