@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn.dynamics.derivatives import noise_level
-from eqlearn.dynamics.forms import Form, find_form, simulate
+from eqlearn.dynamics.forms import find_form, simulate
+from eqlearn.dynamics.prepared import Prepared
 from eqlearn.dynamics.selection import Model, best_together, fitted_model, snapped, without_spare_terms
 from eqlearn.dynamics.settings import MOTION, SEARCHES, MotionSettings
-from eqlearn.dynamics.shooting import Segments
+from eqlearn.dynamics.sums import TermSearch
 from eqlearn.errors import InvalidArgument, counted
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
@@ -103,23 +103,24 @@ def discover_dynamics(
     check_budget(seconds, restarts)
     kind = find_form(form)
     check_settings(settings, MotionSettings)
-    trajectories = read_trajectories(series, dt, names, kind.continuous, kind.min_times)
     began = time.time()
+    trajectories = read_trajectories(series, dt, names, kind.continuous, kind.min_times)
+    prepared = Prepared.of(trajectories, kind, settings)
     end = math.inf if seconds is None else began + seconds
-    task = _Task(trajectories, kind, settings, began, progress, journal, {
+    task = _Task(prepared, began, progress, journal, {
         "primitives": primitives, "penalty": penalty, "seed": seed, "n_jobs": n_jobs,
-        "variables": trajectories.names,
+        "hidden_layers": hidden_layers,
     })  # fmt: skip
-    task.search("products", range(len(trajectories.names)), 1, end, restarts=1)
-    model = task.choose(end)
-    stages = {"one": 1, "all": hidden_layers} if hidden_layers > 1 else {"all": 1}
-    for name, layers in stages.items():
-        todo = task.unexplained(model)
-        if not todo or task.interrupted or time.time() > end:
-            break
-        share = settings.until_one_layer if name == "one" else settings.until_all_layers
-        task.search(name, todo, layers, end if seconds is None else began + share * seconds, restarts)
-        model = task.choose(end, model)
+
+    def until(share: float) -> float:
+        return end if seconds is None else began + share * seconds
+
+    task.sums(until(settings.until_sums))
+    model = task.choose(until(settings.until_choice))
+    todo = task.unexplained(model)
+    if todo and not task.interrupted and time.time() < end:
+        task.search("all", todo, until(settings.until_all_layers), restarts)
+        model = task.choose(until(settings.until_last_choice), model)
     return task.finish(model, end)
 
 
@@ -128,25 +129,29 @@ class _Task:
 
     def __init__(
         self,
-        trajectories: Trajectories,
-        form: Form,
-        settings: MotionSettings,
+        prepared: Prepared,
         began: float,
         progress: Callable[[Progress], None] | None,
         journal: Callable[[str], Journal] | None,
         options: dict[str, Any],
     ) -> None:
-        self.trajectories, self.form, self.settings, self.began = trajectories, form, settings, began
+        self.prepared, self.trajectories, self.began = prepared, prepared.trajectories, began
+        self.form, self.settings = prepared.form, prepared.settings
         self.progress, self.journal, self.options = progress, journal, options
-        self.X, self.y = form.table(trajectories, settings)
-        self.noise = np.zeros(len(trajectories.names))
-        if form.continuous:
-            self.noise = noise_level(trajectories.long, settings) / trajectories.spread
-        self.segments = Segments.of(
-            trajectories, form.name, settings.short_steps, settings.choice_segments, settings=settings
-        )
-        self.found: list[dict[str, Found]] = [{} for _ in trajectories.names]
+        self.X, self.y = prepared.table
+        steps = self.settings.noisy_steps if prepared.noisy else self.settings.short_steps
+        self.segments = prepared.segments(steps, self.settings.choice_segments)
+        self.found: list[dict[str, Found]] = [{} for _ in self.trajectories.names]
+        self.linear: list[list[Equation]] = [[] for _ in self.trajectories.names]
         self.stopped = False
+
+    def sums(self, end: float) -> None:
+        """Sparse sums of library terms for each state, in the weak form."""
+        search = TermSearch(self.prepared.states, self.settings)
+        for k in self.prepared.sought:
+            sums = search.candidates(self.prepared.weak[k], self.stop(end))
+            near = [s for s in sums if s.score <= sums[0].score + self.settings.max_behind]
+            self.linear[k] = [one.equation(self.trajectories.variables) for one in near]
 
     @property
     def every(self) -> list[Found]:
@@ -167,17 +172,16 @@ class _Task:
                 rounds, restarts = rounds + found.rounds, restarts + found.restarts
             self.progress(Progress(rounds, restarts, time.time() - self.began, best))
 
-    def search(self, name: str, states: Sequence[int], layers: int, end: float, restarts: int | None) -> None:
+    def search(self, name: str, states: Sequence[int], end: float, restarts: int | None) -> None:
         """Searches each of these states by itself; the time until `end` is shared evenly."""
         for place, k in enumerate(states):
             share = (end - time.time()) / (len(states) - place)
             if self.interrupted or share <= 0:
-                if self.found[k]:
-                    continue
-                restarts, share = 1, math.inf  # the least there is: every state must have an equation
+                continue
             journal = None if self.journal is None else self.journal(f"{k}-{name}")
             self.found[k][name] = discover(
-                self.X, self.y[:, k], hidden_layers=layers, restarts=restarts, settings=SEARCHES[name],
+                self.X, self.y[:, k], restarts=restarts, settings=SEARCHES[name],
+                variables=self.trajectories.variables,
                 seconds=None if math.isinf(share) else max(share, 0.1),
                 progress=self._joint_report(k, name), journal=journal, **self.options,
             )  # fmt: skip
@@ -205,8 +209,7 @@ class _Task:
 
     def choose(self, end: float, before: Model | None = None) -> Model:
         """The best equations together, of all that were found so far."""
-        best = [_best(each) for each in self.found]
-        first = [b.equations[0] for b in best if b is not None] if before is None else before.equations
+        first = [front[0] for front in self._fronts] if before is None else before.equations
         try:
             model = best_together(self._fronts, first, self.segments, self.stop(end))
         except KeyboardInterrupt:
@@ -217,34 +220,34 @@ class _Task:
 
     @property
     def _fronts(self) -> list[list[Equation]]:
-        """All equations that each state's searches found, simplest first."""
-        fronts = [pareto_front([c for found in each.values() for c in found.front]) for each in self.found]
-        longest = self.settings.max_simulated
-        short = [[c.equation for c in front if c.complexity <= longest] for front in fronts]
-        return [some or [front[0].equation] for some, front in zip(short, fronts, strict=True)]
+        """All equations that were found for each state: the most promising sums of terms first, then what
+        searches found, simplest first."""
+        fronts = []
+        for k, each in enumerate(self.found):
+            if k in self.prepared.known:
+                fronts.append([self.prepared.known[k]])
+                continue
+            front = pareto_front([c for found in each.values() for c in found.front])
+            short = [c.equation for c in front if c.complexity <= self.settings.max_simulated]
+            fronts.append([*self.linear[k], *short])
+        return fronts
 
     def unexplained(self, model: Model) -> list[int]:
-        """The states whose simulation misses more than the noise, or whose equation is long."""
+        """The states whose simulation misses more than the noise."""
         if not model.fit.finite:
-            return list(range(len(self.trajectories.names)))
-        enough = np.maximum(self.settings.above_noise * self.noise, EXACT_MOTION)
-        return [
-            k
-            for k, equation in enumerate(model.equations)
-            if model.fit.errors[k] > enough[k] or equation.complexity > self.settings.max_short
-        ]
+            return self.prepared.sought
+        enough = np.maximum(self.settings.above_noise * self.prepared.noise, EXACT_MOTION)
+        return [k for k in self.prepared.sought if model.fit.errors[k] > enough[k]]
 
     def finish(self, model: Model, end: float) -> FoundMotion:
         """Refits on long pieces where there is noise, snaps, and lists the front."""
         noisy = model.fit.finite and model.error > self.settings.noisy
-        steps = self.settings.long_steps if noisy else self.settings.short_steps
-        segments = Segments.of(
-            self.trajectories, self.form.name, steps, self.settings.fit_segments, settings=self.settings
-        )
+        steps = self.settings.noisy_steps if noisy else self.settings.short_steps
+        segments = self.prepared.segments(steps, self.settings.fit_segments)
         try:
-            final = fitted_model(model.equations, segments)
+            final = fitted_model(model.equations, segments, stop=self.stop(end))
             if final.fit.finite:
-                model = snapped(without_spare_terms(final, self.stop(end)))
+                model = snapped(without_spare_terms(final, self.stop(end)), self.stop(end))
         except KeyboardInterrupt:
             self.stopped = True
         best = model.candidate()
@@ -254,8 +257,8 @@ class _Task:
             best=best, front=front,
             restarts=sum(f.restarts for f in every), rounds=sum(f.rounds for f in every),
             exact_restarts=sum(f.exact_restarts for f in every), failures=dict(failures),
-            seconds=time.time() - self.began, ended=self._ended(best, end), variables=self.trajectories.names,
-            inputs=self.trajectories.names,
+            seconds=time.time() - self.began, ended=self._ended(best, end), variables=self.trajectories.variables,
+            inputs=self.trajectories.variables,
         )  # fmt: skip
         return FoundMotion(
             found, tuple(map(self.form.label, self.trajectories.names)),
@@ -272,7 +275,7 @@ class _Task:
 
     def _joint_front(self, best: Candidate, model: Model, stop: Callable[[], bool]) -> tuple[Candidate, ...]:
         """The chosen equations, and what each bound on a state's formula would have given."""
-        fronts = self._fronts
+        fronts = [sorted(front, key=lambda e: e.complexity) for front in self._fronts]
         bounds = sorted({e.complexity for front in fronts for e in front})
         seen, candidates = set(), [best]
         for bound in bounds[:8]:
@@ -283,7 +286,7 @@ class _Task:
             if chosen in seen or sum(e.complexity for e in chosen) >= best.complexity:
                 continue
             seen.add(chosen)
-            candidates.append(fitted_model(chosen, model.segments).candidate())
+            candidates.append(fitted_model(chosen, model.segments, stop=stop).candidate())
         return (*(c for c in pareto_front(candidates) if c.training_error > best.training_error), best)
 
 

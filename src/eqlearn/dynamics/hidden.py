@@ -13,8 +13,9 @@ import sympy as sp
 
 from eqlearn.dynamics.discover import FoundMotion, discover_dynamics
 from eqlearn.dynamics.forms import find_form
+from eqlearn.dynamics.segments import Segments
 from eqlearn.dynamics.settings import MOTION, MotionSettings
-from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, enough_substeps, shoot
+from eqlearn.dynamics.shooting import ShootingFit, VectorField, enough_substeps, shoot
 from eqlearn.errors import InvalidArgument
 from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE
 from eqlearn.search.candidate import Candidate

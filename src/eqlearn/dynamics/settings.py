@@ -41,13 +41,34 @@ class MotionSettings:
     max_simulated: int = 60
     sweeps: int = 3
     max_substeps: int = 32
-    until_one_layer: float = 0.45
+    max_stride: int = 8
+    coarse: float = 1e-5
     until_all_layers: float = 0.75
     min_series: int = 5
     leading: float = 0.8
     hidden_segments: int = 20
     differing_errors: float = 4.0
     differing_share: float = 1e-4
+    spectrum_widths: float = 2.0
+    test_widths: tuple[float, ...] = (0.5, 1.0, 2.0)
+    min_half_test: int = 8
+    max_tests: int = 240
+    max_monomial_degree: int = 6
+    max_monomials: int = 36
+    max_terms: int = 8
+    beam: int = 24
+    max_sums: int = 10
+    symbols: int = 8
+    tuning_reach: float = 2.0
+    max_behind: float = 40.0
+    clean: float = 1e-5
+    least_noise: float = 0.01
+    max_gap: float = 3.5
+    exact_spline: float = 1e-3
+    noisy_steps: int = 127
+    until_sums: float = 0.3
+    until_choice: float = 0.5
+    until_last_choice: float = 0.88
 
 
 @dataclass(frozen=True)
@@ -73,9 +94,5 @@ class FinishSettings:
 
 
 MOTION, FINISH = MotionSettings(), FinishSettings()
-# What is linear in products of states is found at once; rates are never exact, so nothing exact comes before.
-SEARCHES = {
-    "products": Settings(strategies=("elimination",)),
-    "one": Settings(strategies=()),
-    "all": Settings(strategies=("elimination", *STRATEGY_ORDER[1:-1])),
-}
+# What is a sum of library terms is found before; rates are never exact, so nothing that must be exact is tried.
+SEARCHES = {"all": Settings(strategies=STRATEGY_ORDER[1:])}

@@ -12,8 +12,9 @@ import numpy as np
 
 from eqlearn.dynamics.discover import FoundMotion, discover_dynamics
 from eqlearn.dynamics.hidden import discover_hidden
+from eqlearn.dynamics.segments import Segments
 from eqlearn.dynamics.settings import MOTION, SEARCHES
-from eqlearn.dynamics.shooting import Segments, VectorField, shoot
+from eqlearn.dynamics.shooting import VectorField, shoot
 from eqlearn.io.trajectories import SeriesTable
 from eqlearn.report.motion import SERIES, TIMES, Motion
 from eqlearn.report.page import page

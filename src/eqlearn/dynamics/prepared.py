@@ -1,0 +1,139 @@
+"""Trajectories made ready for a search: even steps of time, states without noise, how noisy each value is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from eqlearn.dynamics.derivatives import deviations, noise_level, slopes_of, smooth_states
+from eqlearn.dynamics.forms import Form
+from eqlearn.dynamics.resampled import Stretch, evenly
+from eqlearn.dynamics.segments import Segments
+from eqlearn.dynamics.settings import MotionSettings
+from eqlearn.dynamics.weak import WeakForm
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.validation.trajectories import Trajectories, velocity_names
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What a search sees of trajectories, whose states are all that the equations are of.
+
+    `table` holds states and inputs, and what the equations should give there; `noise` is each state's, in
+    units of its spread; `states` are where the `weak` forms take the equations, one form for each state.
+    Equations that are `known` beforehand, by place, are not searched for.
+    """
+
+    trajectories: Trajectories
+    form: Form
+    settings: MotionSettings
+    table: tuple[np.ndarray, np.ndarray]
+    noise: np.ndarray
+    states: np.ndarray
+    weak: tuple[WeakForm, ...]
+    weights: tuple[np.ndarray, ...] | None = None
+    known: dict[int, Equation] = field(default_factory=dict)
+
+    @staticmethod
+    def of(trajectories: Trajectories, form: Form, settings: MotionSettings, order: int = 1) -> Prepared:
+        """From trajectories of equations of that `order`."""
+        if form.continuous:
+            return _continuous(trajectories, form, settings, order)
+        count = len(trajectories.names)
+        X, y = form.table(_with_inputs(trajectories), settings)
+        rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), settings.max_tests)).round().astype(int))
+        weak = tuple(WeakForm(np.eye(len(rows)), y[rows, k]) for k in range(count))
+        return Prepared(trajectories, form, settings, (X, y[:, :count]), np.zeros(count), X[rows], weak)
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the noise is more than an integrator's error."""
+        return bool((self.noise > self.settings.noisy).any())
+
+    @property
+    def sought(self) -> list[int]:
+        """The states whose equations are not known."""
+        return [k for k in range(len(self.trajectories.names)) if k not in self.known]
+
+    def segments(self, steps: int, most: int) -> Segments:
+        """Pieces of the series of so many steps, at most so many."""
+        return Segments.of(
+            self.trajectories, self.form.name, steps, most, settings=self.settings, weights=self.weights
+        )
+
+
+def _with_inputs(trajectories: Trajectories) -> Trajectories:
+    if not trajectories.inputs:
+        return trajectories
+    both = [np.concatenate(pair, axis=1) for pair in zip(trajectories.series, trajectories.inputs, strict=True)]
+    return Trajectories.unchecked(both, trajectories.dt, trajectories.variables)
+
+
+def _continuous(trajectories: Trajectories, form: Form, settings: MotionSettings, order: int) -> Prepared:
+    stretches = evenly(trajectories, form.min_times, settings)
+    count, dt = len(trajectories.names), trajectories.dt
+    series = [stretch.states for stretch in stretches]
+    noise = noise_level(series, settings) / trajectories.spread
+    noisy = noise > settings.clean
+    states = [np.where(noisy, s, one) for s, one in zip(smooth_states(series, settings), series, strict=True)]
+    sigma = deviations(series, states) if noisy.any() else [np.ones_like(one) for one in series]
+    weak = tuple(
+        WeakForm.of([one[:, k] for one in series], dt, [s[:, k] for s in sigma], order, settings)
+        for k in range(count)
+    )
+    weights = None
+    if noisy.any():
+        mean = 1 / np.sqrt((1 / np.concatenate(sigma) ** 2).mean(axis=0))
+        left = np.concatenate([(one - s) / d for one, s, d in zip(series, states, sigma, strict=True)]) * mean
+        noise = np.maximum(noise, np.sqrt((left**2).mean(axis=0)) / trajectories.spread)
+        weights = _at_observations(trajectories, stretches, [mean / d for d in sigma], 1.0)
+    if order == 2:
+        rates = slopes_of(series, dt, settings)
+        states = [np.concatenate(pair, axis=1) for pair in zip(states, rates, strict=True)]
+        trajectories, weights, known = _second_order(trajectories, stretches, rates, weights)
+        noise = np.concatenate([noise, np.zeros(count)])
+    columns = [np.concatenate([s, one.inputs], axis=1) for s, one in zip(states, stretches, strict=True)]
+    seen = columns if order == 2 else [np.concatenate([s.states, s.inputs], axis=1) for s in stretches]
+    X, y = form.table(Trajectories.unchecked(seen, dt, trajectories.variables), settings)
+    prepared = Prepared(
+        trajectories, form, settings, (X, y[:, : len(trajectories.names)]), noise, np.concatenate(columns),
+        weak, weights,
+    )  # fmt: skip
+    return prepared if order == 1 else replace(prepared, weak=weak + weak, known=known)
+
+
+def _at_observations(
+    trajectories: Trajectories, stretches: list[Stretch], values: list[np.ndarray], outside: float
+) -> tuple[np.ndarray, ...]:
+    """Values on the stretches, at the times of the series themselves."""
+    found = [np.full((len(one), values[0].shape[1]), outside) for one in trajectories.series]
+    for stretch, each in zip(stretches, values, strict=True):
+        times = trajectories.times(stretch.place)
+        inside = (times >= stretch.times[0]) & (times <= stretch.times[-1])
+        for k, column in enumerate(each.T):
+            found[stretch.place][inside, k] = np.interp(times[inside], stretch.times, column)
+    return tuple(found)
+
+
+def _second_order(
+    trajectories: Trajectories,
+    stretches: list[Stretch],
+    rates: list[np.ndarray],
+    weights: tuple[np.ndarray, ...] | None,
+) -> tuple[Trajectories, tuple[np.ndarray, ...], dict[int, Equation]]:
+    """The same motion with velocities, which were not observed and count nothing, as further states."""
+    names, count = trajectories.names, len(trajectories.names)
+    velocities = velocity_names(names)
+    guessed = _at_observations(trajectories, stretches, rates, 0.0)
+    whole = Trajectories.unchecked(
+        [np.concatenate(pair, axis=1) for pair in zip(trajectories.series, guessed, strict=True)],
+        trajectories.dt, (*names, *velocities),
+    )  # fmt: skip
+    for name in ("clocks", "inputs", "input_names"):
+        whole.__dict__[name] = getattr(trajectories, name)
+    counts = weights or tuple(np.ones_like(one) for one in trajectories.series)
+    known = {k: Equation(real_symbol(v), whole.variables) for k, v in enumerate(velocities)}
+    silent = tuple(np.concatenate([w, np.zeros((len(w), count))], axis=1) for w in counts)
+    return whole, silent, known
