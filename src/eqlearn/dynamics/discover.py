@@ -15,11 +15,11 @@ from eqlearn.dynamics.forms import find_form, simulate
 from eqlearn.dynamics.prepared import Prepared
 from eqlearn.dynamics.selection import Model, best_together, fitted_model, snapped, without_spare_terms
 from eqlearn.dynamics.settings import MOTION, SEARCHES, MotionSettings
-from eqlearn.dynamics.sums import TermSearch
+from eqlearn.dynamics.sums import SumOfTerms, TermSearch
 from eqlearn.errors import InvalidArgument, counted
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
-from eqlearn.numerics.criteria import EXACT_MOTION
+from eqlearn.numerics.criteria import EXACT_MOTION, EXACT_WEAK
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress, discover
 from eqlearn.search.settings import SCIENCE
@@ -139,19 +139,27 @@ class _Task:
         self.form, self.settings = prepared.form, prepared.settings
         self.progress, self.journal, self.options = progress, journal, options
         self.X, self.y = prepared.table
-        steps = self.settings.noisy_steps if prepared.noisy else self.settings.short_steps
-        self.segments = prepared.segments(steps, self.settings.choice_segments)
         self.found: list[dict[str, Found]] = [{} for _ in self.trajectories.names]
         self.linear: list[list[Equation]] = [[] for _ in self.trajectories.names]
         self.stopped = False
 
     def sums(self, end: float) -> None:
         """Sparse sums of library terms for each state, in the weak form."""
-        search = TermSearch(self.prepared.states, self.settings)
-        for k in self.prepared.sought:
-            sums = search.candidates(self.prepared.weak[k], self.stop(end))
-            near = [s for s in sums if s.score <= sums[0].score + self.settings.max_behind]
-            self.linear[k] = [one.equation(self.trajectories.variables) for one in near]
+        found = self._sums(self.prepared, end)
+        if 0 < self.prepared.noise.max() < self.settings.maybe_clean:
+            # Where motion is fast, smoothing takes away more of it than there is noise.
+            clean = self.prepared.clean()
+            others = self._sums(clean, end)
+            if all(sums[0].loss < EXACT_WEAK for sums in others):
+                found, self.prepared = others, clean
+        for k, sums in zip(self.prepared.sought, found, strict=True):
+            self.linear[k] = [one.equation(self.trajectories.variables) for one in sums]
+        steps = self.settings.noisy_steps if self.prepared.noisy else self.settings.short_steps
+        self.segments = self.prepared.segments(steps, self.settings.choice_segments)
+
+    def _sums(self, prepared: Prepared, end: float) -> list[list[SumOfTerms]]:
+        search = TermSearch(prepared.states, self.settings)
+        return [search.candidates(prepared.weak[k], self.stop(end)) for k in prepared.sought]
 
     @property
     def every(self) -> list[Found]:
@@ -242,7 +250,7 @@ class _Task:
     def finish(self, model: Model, end: float) -> FoundMotion:
         """Refits on long pieces where there is noise, snaps, and lists the front."""
         noisy = model.fit.finite and model.error > self.settings.noisy
-        steps = self.settings.noisy_steps if noisy else self.settings.short_steps
+        steps = self.settings.long_steps if noisy else self.settings.short_steps
         segments = self.prepared.segments(steps, self.settings.fit_segments)
         try:
             final = fitted_model(model.equations, segments, stop=self.stop(end))

@@ -22,8 +22,8 @@ class Prepared:
     """What a search sees of trajectories, whose states are all that the equations are of.
 
     `table` holds states and inputs, and what the equations should give there; `noise` is each state's, in
-    units of its spread; `states` are where the `weak` forms take the equations, one form for each state.
-    Equations that are `known` beforehand, by place, are not searched for.
+    units of its spread; `states` are where the `weak` forms take the equations, one form for each state, and
+    `observed` the same with their noise. Equations that are `known` beforehand, by place, are not searched for.
     """
 
     trajectories: Trajectories
@@ -32,6 +32,7 @@ class Prepared:
     table: tuple[np.ndarray, np.ndarray]
     noise: np.ndarray
     states: np.ndarray
+    observed: np.ndarray
     weak: tuple[WeakForm, ...]
     weights: tuple[np.ndarray, ...] | None = None
     known: dict[int, Equation] = field(default_factory=dict)
@@ -45,7 +46,7 @@ class Prepared:
         X, y = form.table(_with_inputs(trajectories), settings)
         rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), settings.max_tests)).round().astype(int))
         weak = tuple(WeakForm(np.eye(len(rows)), y[rows, k]) for k in range(count))
-        return Prepared(trajectories, form, settings, (X, y[:, :count]), np.zeros(count), X[rows], weak)
+        return Prepared(trajectories, form, settings, (X, y[:, :count]), np.zeros(count), X[rows], X[rows], weak)
 
     @property
     def noisy(self) -> bool:
@@ -56,6 +57,11 @@ class Prepared:
     def sought(self) -> list[int]:
         """The states whose equations are not known."""
         return [k for k in range(len(self.trajectories.names)) if k not in self.known]
+
+    def clean(self) -> Prepared:
+        """The same, if what smoothing takes away is no noise but the motion."""
+        silent = None if not self.known else tuple((w > 0) * 1.0 for w in self.weights or ())
+        return replace(self, states=self.observed, noise=np.zeros_like(self.noise), weights=silent)
 
     def segments(self, steps: int, most: int) -> Segments:
         """Pieces of the series of so many steps, at most so many."""
@@ -87,19 +93,22 @@ def _continuous(trajectories: Trajectories, form: Form, settings: MotionSettings
     if noisy.any():
         mean = 1 / np.sqrt((1 / np.concatenate(sigma) ** 2).mean(axis=0))
         left = np.concatenate([(one - s) / d for one, s, d in zip(series, states, sigma, strict=True)]) * mean
-        noise = np.maximum(noise, np.sqrt((left**2).mean(axis=0)) / trajectories.spread)
+        noise = np.where(noisy, np.sqrt((left**2).mean(axis=0)) / trajectories.spread, noise)
         weights = _at_observations(trajectories, stretches, [mean / d for d in sigma], 1.0)
     if order == 2:
         rates = slopes_of(series, dt, settings)
+        series = [np.concatenate(pair, axis=1) for pair in zip(series, rates, strict=True)]
         states = [np.concatenate(pair, axis=1) for pair in zip(states, rates, strict=True)]
         trajectories, weights, known = _second_order(trajectories, stretches, rates, weights)
         noise = np.concatenate([noise, np.zeros(count)])
-    columns = [np.concatenate([s, one.inputs], axis=1) for s, one in zip(states, stretches, strict=True)]
-    seen = columns if order == 2 else [np.concatenate([s.states, s.inputs], axis=1) for s in stretches]
-    X, y = form.table(Trajectories.unchecked(seen, dt, trajectories.variables), settings)
+    observed, columns = (
+        [np.concatenate([s, one.inputs], axis=1) for s, one in zip(each, stretches, strict=True)]
+        for each in (series, states)
+    )
+    X, y = form.table(Trajectories.unchecked(observed, dt, trajectories.variables), settings)
     prepared = Prepared(
         trajectories, form, settings, (X, y[:, : len(trajectories.names)]), noise, np.concatenate(columns),
-        weak, weights,
+        np.concatenate(observed), weak, weights,
     )  # fmt: skip
     return prepared if order == 1 else replace(prepared, weak=weak + weak, known=known)
 

@@ -114,11 +114,17 @@ def best_together(
     From `stop` on no more alternatives are tried, and no more terms left out.
     """
     model = fitted_model(first, segments, stop=stop)
+    tried = {tuple(map(_skeleton, model.equations))}
     for _ in range(segments.settings.sweeps):
         before = model
         for k, front in enumerate(fronts):
             for equation in front:
-                if not stop() and _may_gain(model, k, equation):
+                if stop() or not _may_gain(model, k, equation):
+                    continue
+                equations = list(map(_skeleton, model.equations))
+                equations[k] = _skeleton(equation)
+                if tuple(equations) not in tried:
+                    tried.add(tuple(equations))
                     trial = _replaced(model, k, equation, stop)
                     model = trial if trial.beats(model) else model
         if model is before:

@@ -30,7 +30,7 @@ class MotionSettings:
     window_degrees: tuple[int, ...] = (2, 4, 6, 8)
     max_half_window: int = 250
     short_steps: int = 10
-    long_steps: int = 40
+    long_steps: int = 255
     choice_segments: int = 40
     fit_segments: int = 120
     rate_rows: int = 300
@@ -42,6 +42,7 @@ class MotionSettings:
     sweeps: int = 3
     max_substeps: int = 32
     max_stride: int = 8
+    max_piece_steps: int = 640
     coarse: float = 1e-5
     until_all_layers: float = 0.75
     min_series: int = 5
@@ -62,6 +63,7 @@ class MotionSettings:
     tuning_reach: float = 2.0
     max_behind: float = 40.0
     clean: float = 1e-5
+    maybe_clean: float = 5e-3
     least_noise: float = 0.01
     max_gap: float = 3.5
     exact_spline: float = 1e-3

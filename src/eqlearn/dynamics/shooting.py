@@ -216,8 +216,10 @@ def enough_substeps(equations: Sequence[Equation], segments: Segments, noise: fl
     starts = some.values[:, 0]
     enough = max(MOTION_TOLERANCE, settings.below_noise * noise)
     substeps = 1.0 / settings.max_stride if enough > settings.coarse else 1.0
+    # What needs finer steps over so long a time is not worth its simulation.
+    finest = min(settings.max_substeps, max(1, settings.max_piece_steps // some.values.shape[1]))
     coarse = flow(law, some, law.start, starts, substeps)
-    while substeps < settings.max_substeps:
+    while substeps < finest:
         fine = flow(law, some, law.start, starts, 2 * substeps)
         with np.errstate(all="ignore"):
             gaps = np.abs(fine - coarse)

@@ -60,10 +60,13 @@ class TermSearch:
         return sorted(refined, key=lambda s: s.score)
 
     def _shortlist(self, every: Sequence[SumOfTerms]) -> list[SumOfTerms]:
-        chosen = list(every[: self.settings.max_sums])
+        """Those not far behind the best, not too many, and the best of each number of terms up to that of
+        the smallest loss: what looks exact here may not be so when it is simulated."""
+        near = [one for one in every if one.score <= every[0].score + self.settings.max_behind]
+        chosen = near[: self.settings.max_sums]
         sizes = {len(one.terms) for one in chosen}
         for one in every:
-            if len(one.terms) not in sizes:
+            if len(one.terms) not in sizes and one.loss < chosen[0].loss:
                 sizes.add(len(one.terms))
                 chosen.append(one)
         return chosen
