@@ -94,9 +94,7 @@ def smooth_states(series: Sequence[np.ndarray], settings: MotionSettings = MOTIO
     return [np.stack(states, axis=1) for states in zip(*columns, strict=True)]
 
 
-def slopes_of(
-    series: Sequence[np.ndarray], dt: float, settings: MotionSettings = MOTION
-) -> list[np.ndarray]:
+def slopes_of(series: Sequence[np.ndarray], dt: float, settings: MotionSettings = MOTION) -> list[np.ndarray]:
     """Rates of change of series `(time, states)` at all their times."""
     columns = []
     for k in range(series[0].shape[1]):

@@ -12,11 +12,14 @@ from typing import Any
 import numpy as np
 
 from eqlearn.dynamics.forms import find_form, simulate
+from eqlearn.dynamics.library import allowed_shapes
 from eqlearn.dynamics.prepared import Prepared
+from eqlearn.dynamics.segments import Segments, interpolated
 from eqlearn.dynamics.selection import Model, best_together, fitted_model, snapped, without_spare_terms
 from eqlearn.dynamics.settings import MOTION, SEARCHES, MotionSettings
+from eqlearn.dynamics.shooting import VectorField, flow
 from eqlearn.dynamics.sums import SumOfTerms, TermSearch
-from eqlearn.errors import InvalidArgument, counted
+from eqlearn.errors import InvalidArgument, counted, listed
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
 from eqlearn.numerics.criteria import EXACT_MOTION, EXACT_WEAK
@@ -26,7 +29,8 @@ from eqlearn.search.settings import SCIENCE
 from eqlearn.search.step import Journal
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.options import check_budget, check_settings
-from eqlearn.validation.trajectories import Trajectories, read_trajectories
+from eqlearn.validation.observed import read_observed
+from eqlearn.validation.trajectories import Trajectories
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,8 @@ class FoundMotion:
     `found` counts and lists as any search does; its candidates hold one equation for each of `targets`, and
     their errors are of simulations over `horizon` steps from fitted starts, in units of the states' spread.
     `noise` is the residual of the simulations of each state, in its own units. `rows` are the tables that
-    were searched: states, and their rates or next values. `latents` `(series, latents)` are the hidden
+    were searched: states, and their rates or next values; `inputs` names the columns that drive the motion, and
+    `even` are the states that it is shown with, at equal steps of time. `latents` `(series, latents)` are the hidden
     parameters of each series, where there are such, and `latent_errors` their standard errors.
     """
 
@@ -47,6 +52,8 @@ class FoundMotion:
     dt: float
     form: str
     rows: tuple[np.ndarray, np.ndarray] = field(repr=False)
+    inputs: tuple[str, ...] = ()
+    even: Trajectories | None = field(repr=False, default=None)
     latents: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
     latent_errors: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
 
@@ -54,18 +61,33 @@ class FoundMotion:
     def equations(self) -> tuple[Equation, ...]:
         return self.found.best.equations
 
-    def simulate(self, start: Any, steps: int, latents: Any = ()) -> np.ndarray:
-        """The motion from a start `(states,)`, as `(steps + 1, states)`, with these hidden parameters; NaN
-        from where it diverges on."""
+    def simulate(self, start: Any, steps: int, latents: Any = (), inputs: Any = None) -> np.ndarray:
+        """The motion from a start `(states,)`, as `(steps + 1, states)`, with these hidden parameters and
+        inputs `(steps + 1, inputs)`; NaN from where it diverges on."""
         values = np.asarray(start, dtype=np.float64)
         if values.shape != (len(self.targets),):
             raise InvalidArgument(f"`start` must hold {len(self.targets)} states, got shape {values.shape}")
+        if self.inputs:
+            return self._driven(values, steps, inputs)
         hidden = np.asarray(latents, dtype=np.float64).reshape(-1)
         count = len(self.found.variables) - len(values)
         if len(hidden) != count:
             raise InvalidArgument(f"`latents` must hold {counted(count, 'number')}, got {len(hidden)}")
         motion = simulate(self.equations, values[None], steps, self.dt, self.form, latents=hidden[None])
         return np.asarray(motion[0])
+
+    def _driven(self, start: np.ndarray, steps: int, inputs: Any) -> np.ndarray:
+        drive = np.asarray([] if inputs is None else inputs, dtype=np.float64).reshape(-1, len(self.inputs))
+        if len(drive) != steps + 1:
+            raise InvalidArgument(
+                f"`inputs` must hold {listed(self.inputs)} at {steps + 1} times, a step of {self.dt:g} apart, "
+                f"got {len(drive)}"
+            )
+        still = np.zeros((1, steps + 1, len(start)))
+        curve = interpolated(self.dt * np.arange(steps + 1), drive)
+        one = Segments(still, np.ones(len(start)), self.dt, self.form, drive=lambda times: curve(times))
+        law = VectorField(self.equations)
+        return np.asarray(flow(law, one, law.start, start[None], 4)[0, :, :, 0])
 
     def __str__(self) -> str:
         return "\n".join(f"{t} = {e}" for t, e in zip(self.targets, self.equations, strict=True))
@@ -76,7 +98,10 @@ def discover_dynamics(
     form: str = "ode",
     *,
     dt: float | None = None,
+    times: Any = None,
     names: Iterable[str] | None = None,
+    inputs: Iterable[str] = (),
+    order: int = 1,
     primitives: PrimitivesLike = SCIENCE,
     hidden_layers: int = 3,
     penalty: str = "half",
@@ -94,20 +119,32 @@ def discover_dynamics(
     which an ODE needs (its constants are in that unit) and a map does not; `seconds` and `restarts`, the
     budget of all states together and of each state; `seed`.
 
-    **Other arguments:** as for `discover`; `journal` gives the journal of the search of that name.
+    **Of an ODE:** `times`, in place of `dt`, where steps are not equal: those of all series, or a list with
+    those of each; NaN in `series`, where nothing was observed; `order` 2 for `d²x/dt² = f(x, dx)` from
+    positions x alone, where `dx` is the velocity, which then is a state.
 
-    Rates come from local polynomials as wide as the noise asks for. Each state is searched by itself, as
-    hard as needed: what is linear in products of states first, then networks of one layer, then all. The
-    equations are then chosen, rid of spare terms, refitted and snapped by simulating the motion itself.
+    **Other arguments:** `inputs`, the names of columns that drive the motion and have no equations, such as
+    a force or the time itself; the others are as for `discover`, and `journal` gives the journal of the
+    search of that name.
+
+    Sums of terms out of a library (monomials, elementary functions of the states, products of both) come
+    first, from the weak form of the equations, for which no derivative of data is taken. What they do not
+    explain is searched for in a table of rates of change, as any table. The equations are then chosen, rid of
+    spare terms, refitted and snapped by simulating the motion itself.
     """
     check_budget(seconds, restarts)
     kind = find_form(form)
     check_settings(settings, MotionSettings)
     began = time.time()
-    trajectories = read_trajectories(series, dt, names, kind.continuous, kind.min_times)
-    prepared = Prepared.of(trajectories, kind, settings)
+    trajectories = read_observed(
+        series, dt, names, times=times, inputs=inputs, order=order, continuous=kind.continuous,
+        fewest=kind.min_times,
+    )  # fmt: skip
+    allowed = allowed_shapes(primitives)
+    prepared = Prepared.of(trajectories, kind, settings, order)
     end = math.inf if seconds is None else began + seconds
-    task = _Task(prepared, began, progress, journal, {
+    degree = 2**hidden_layers if allowed & {"square", "mul", "pow"} else 1
+    task = _Task(prepared, began, progress, journal, (allowed, degree), {
         "primitives": primitives, "penalty": penalty, "seed": seed, "n_jobs": n_jobs,
         "hidden_layers": hidden_layers,
     })  # fmt: skip
@@ -133,8 +170,10 @@ class _Task:
         began: float,
         progress: Callable[[Progress], None] | None,
         journal: Callable[[str], Journal] | None,
+        vocabulary: tuple[frozenset[str], int],
         options: dict[str, Any],
     ) -> None:
+        self.vocabulary = vocabulary
         self.prepared, self.trajectories, self.began = prepared, prepared.trajectories, began
         self.form, self.settings = prepared.form, prepared.settings
         self.progress, self.journal, self.options = progress, journal, options
@@ -158,7 +197,7 @@ class _Task:
         self.segments = self.prepared.segments(steps, self.settings.choice_segments)
 
     def _sums(self, prepared: Prepared, end: float) -> list[list[SumOfTerms]]:
-        search = TermSearch(prepared.states, self.settings)
+        search = TermSearch(prepared.states, *self.vocabulary, self.settings)
         return [search.candidates(prepared.weak[k], self.stop(end)) for k in prepared.sought]
 
     @property
@@ -269,9 +308,10 @@ class _Task:
             inputs=self.trajectories.variables,
         )  # fmt: skip
         return FoundMotion(
-            found, tuple(map(self.form.label, self.trajectories.names)),
+            found, self.prepared.targets,
             tuple(float(n) for n in model.fit.errors * self.trajectories.spread),
             model.segments.values.shape[1] - 1, self.trajectories.dt, self.form.name, (self.X, self.y),
+            inputs=self.trajectories.input_names, even=self.prepared.even,
         )  # fmt: skip
 
     def _ended(self, best: Candidate, end: float) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.dynamics.settings import MOTION, MotionSettings
-from eqlearn.symbolic.expressions import fitted, real_symbol
+from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
+from eqlearn.symbolic.expressions import fitted
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Shape:
 
     `constants(size)` are trial values of c for arguments of this size, none where there is no c; a `positive`
     one is for arguments that have no other sign and stay away from zero. `degree` is that of the monomials
-    that it is multiplied with.
+    that it is multiplied with. It takes all `primitives` of one of the sets to write it.
     """
 
     name: str
@@ -30,6 +31,10 @@ class Shape:
     positive: bool = False
     degree: int = 1
     sums: bool = False
+    primitives: tuple[frozenset[str], ...] = ()
+
+
+_INVERSE = (frozenset({"inv"}), frozenset({"div"}))
 
 
 def _hill(power: int) -> Shape:
@@ -37,25 +42,36 @@ def _hill(power: int) -> Shape:
     return Shape(
         f"hill{power}", lambda u, c: 1 / (c + u**power), lambda u, c: 1 / (c + u**power),
         lambda size: tuple(grid**power * size**power), positive=bool(power % 2), degree=power,
+        primitives=_INVERSE,
     )  # fmt: skip
+
+
+def _any(*names: str) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset({name}) for name in names)
 
 
 _SLOPES = (0.25, 0.5, 1.0, 2.0, 4.0)
 SHAPES: dict[str, Shape] = {
     shape.name: shape
     for shape in (
-        Shape("sin", lambda u, c: np.sin(u), lambda u, c: sp.sin(u), degree=2, sums=True),
-        Shape("cos", lambda u, c: np.cos(u), lambda u, c: sp.cos(u), degree=2, sums=True),
-        Shape("abs", lambda u, c: np.abs(u), lambda u, c: sp.Abs(u)),
-        Shape("inv", lambda u, c: 1 / u, lambda u, c: 1 / u, positive=True, degree=2),
-        Shape("log", lambda u, c: np.log(u), lambda u, c: sp.log(u), positive=True),
-        Shape("sqrt", lambda u, c: np.sqrt(u), lambda u, c: sp.sqrt(u), positive=True),
+        Shape("sin", lambda u, c: np.sin(u), lambda u, c: sp.sin(u), degree=2, sums=True,
+              primitives=_any("sin1", "sin")),
+        Shape("cos", lambda u, c: np.cos(u), lambda u, c: sp.cos(u), degree=2, sums=True,
+              primitives=_any("cos")),
+        Shape("abs", lambda u, c: np.abs(u), lambda u, c: sp.Abs(u),
+              primitives=(frozenset({"abs"}), frozenset({"square", "sqrt"}))),
+        Shape("inv", lambda u, c: 1 / u, lambda u, c: 1 / u, positive=True, degree=2,
+              primitives=_INVERSE),
+        Shape("log", lambda u, c: np.log(u), lambda u, c: sp.log(u), positive=True, primitives=_any("log")),
+        Shape("sqrt", lambda u, c: np.sqrt(u), lambda u, c: sp.sqrt(u), positive=True,
+              primitives=_any("sqrt")),
         Shape(
             "exp", lambda u, c: np.exp(c * u), lambda u, c: sp.exp(c * u),
             lambda size: tuple(s * k / size for k in _SLOPES for s in (1, -1)),
+            primitives=_any("exp"),
         ),
         Shape("tanh", lambda u, c: np.tanh(c * u), lambda u, c: sp.tanh(c * u),
-              lambda size: tuple(k / size for k in _SLOPES)),
+              lambda size: tuple(k / size for k in _SLOPES), primitives=_any("tanh")),
         *map(_hill, (1, 2, 3, 4)),
     )
 }  # fmt: skip
@@ -109,9 +125,7 @@ class Term:
     def nodes(self) -> int:
         """How many symbols it takes to write the term, each power with its exponent."""
         powers = sum(1 if p == 1 else 3 for p in self.powers if p)
-        inside = sum(
-            len(atom.argument) * 2 - 1 + (1 if atom.constant is None else 3) for atom in self.atoms
-        )
+        inside = sum(len(atom.argument) * 2 - 1 + (1 if atom.constant is None else 3) for atom in self.atoms)
         factors = sum(1 for p in self.powers if p) + len(self.atoms)
         return powers + inside + max(0, factors - 1) + 1
 
@@ -119,19 +133,28 @@ class Term:
         return replace(self, atoms=tuple(new if atom == old else atom for atom in self.atoms))
 
 
-def library(X: np.ndarray, settings: MotionSettings = MOTION) -> tuple[Term, ...]:
-    """The terms for states `(rows, states)`: monomials first, each of the others finite at all rows."""
+def allowed_shapes(primitives: PrimitivesLike) -> frozenset[str]:
+    """The names of the primitives that terms may be written with."""
+    return frozenset(primitive.name for primitive in parse_kinds(primitives))
+
+
+def library(
+    X: np.ndarray, allowed: frozenset[str], degree: int, settings: MotionSettings = MOTION
+) -> tuple[Term, ...]:
+    """The terms for states `(rows, states)`: monomials up to a `degree` first, then functions that can be
+    written with the `allowed` primitives, times monomials and each other."""
     count = X.shape[1]
+    shapes = [s for s in SHAPES.values() if any(names <= allowed for names in s.primitives)]
     degree = next(
-        d for d in range(settings.max_monomial_degree, 0, -1)
+        d for d in range(min(degree, settings.max_monomial_degree), 0, -1)
         if len(_powers(count, d)) <= settings.max_monomials or d == 1
     )  # fmt: skip
     terms = [Term(powers) for powers in _powers(count, degree)]
-    free = _atoms(X, fixed=True)
+    free = _atoms(X, shapes, fixed=True)
     terms += [Term(powers, (atom,)) for atom in free for powers in _powers(count, SHAPES[atom.shape].degree)]
     pairs = itertools.combinations_with_replacement([a for a in free if len(a.argument) == 1], 2)
     terms += [Term(powers, pair) for pair in pairs for powers in _powers(count, 1)]
-    for atom in _atoms(X, fixed=False):
+    for atom in _atoms(X, shapes, fixed=False):
         (place, _), *_ = atom.argument
         for power in range(SHAPES[atom.shape].degree + 1):
             own = tuple(power * (k == place) for k in range(count))
@@ -146,12 +169,12 @@ def _powers(count: int, degree: int) -> list[tuple[int, ...]]:
     return sorted(every, key=lambda powers: (sum(powers), tuple(-p for p in powers)))
 
 
-def _atoms(X: np.ndarray, fixed: bool) -> list[Atom]:
+def _atoms(X: np.ndarray, shapes: Sequence[Shape], fixed: bool) -> list[Atom]:
     count = X.shape[1]
     single = [((place, 1),) for place in range(count)]
     double = [((i, 1), (j, s)) for i, j in itertools.combinations(range(count), 2) for s in (1, -1)]
     atoms = []
-    for shape in SHAPES.values():
+    for shape in shapes:
         for argument in [*single, *(double if shape.sums else [])]:
             u = np.abs(sum(sign * X[:, place] for place, sign in argument))
             size = float(np.sqrt((u**2).mean()))
@@ -183,7 +206,3 @@ def columns(terms: Sequence[Term], X: np.ndarray) -> np.ndarray:
             column = column * known[atom]
         table[:, k] = column
     return table
-
-
-def symbols_of(names: Sequence[str]) -> list[sp.Symbol]:
-    return [real_symbol(name) for name in names]

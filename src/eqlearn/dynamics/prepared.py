@@ -36,6 +36,7 @@ class Prepared:
     weak: tuple[WeakForm, ...]
     weights: tuple[np.ndarray, ...] | None = None
     known: dict[int, Equation] = field(default_factory=dict)
+    even: Trajectories | None = None
 
     @staticmethod
     def of(trajectories: Trajectories, form: Form, settings: MotionSettings, order: int = 1) -> Prepared:
@@ -46,12 +47,23 @@ class Prepared:
         X, y = form.table(_with_inputs(trajectories), settings)
         rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), settings.max_tests)).round().astype(int))
         weak = tuple(WeakForm(np.eye(len(rows)), y[rows, k]) for k in range(count))
-        return Prepared(trajectories, form, settings, (X, y[:, :count]), np.zeros(count), X[rows], X[rows], weak)
+        return Prepared(
+            trajectories, form, settings, (X, y[:, :count]), np.zeros(count), X[rows], X[rows], weak
+        )
 
     @property
     def noisy(self) -> bool:
         """Whether the noise is more than an integrator's error."""
         return bool((self.noise > self.settings.noisy).any())
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """What each equation gives."""
+        names = self.trajectories.names
+        if not self.known:
+            return tuple(map(self.form.label, names))
+        positions = names[: len(self.known)]
+        return (*map(self.form.label, positions), *(f"d²{name}/dt²" for name in positions))
 
     @property
     def sought(self) -> list[int]:
@@ -73,7 +85,9 @@ class Prepared:
 def _with_inputs(trajectories: Trajectories) -> Trajectories:
     if not trajectories.inputs:
         return trajectories
-    both = [np.concatenate(pair, axis=1) for pair in zip(trajectories.series, trajectories.inputs, strict=True)]
+    both = [
+        np.concatenate(pair, axis=1) for pair in zip(trajectories.series, trajectories.inputs, strict=True)
+    ]
     return Trajectories.unchecked(both, trajectories.dt, trajectories.variables)
 
 
@@ -109,6 +123,7 @@ def _continuous(trajectories: Trajectories, form: Form, settings: MotionSettings
     prepared = Prepared(
         trajectories, form, settings, (X, y[:, : len(trajectories.names)]), noise, np.concatenate(columns),
         np.concatenate(observed), weak, weights,
+        even=Trajectories.unchecked(series, dt, trajectories.names),
     )  # fmt: skip
     return prepared if order == 1 else replace(prepared, weak=weak + weak, known=known)
 

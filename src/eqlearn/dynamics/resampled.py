@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,7 +57,7 @@ def _stretches(times: np.ndarray, one: np.ndarray, longest: float) -> list[tuple
         if not len(seen):
             return []
         breaks += [(-np.inf, seen[0]), (seen[-1], np.inf)]
-        breaks += [(a, b) for a, b in zip(seen[:-1], seen[1:], strict=True) if b - a > longest]
+        breaks += [(a, b) for a, b in itertools.pairwise(seen) if b - a > longest]
     found, start = [], -np.inf
     for low, high in sorted(breaks):
         if start > -np.inf and low > start:

@@ -45,7 +45,12 @@ class Model:
             return math.inf
         rows = self.segments.rows
         motion = sum(weight * rows * math.log(max(float(e), MOTION_TOLERANCE)) for e in self.fit.errors)
-        return motion + description_length(0, 1.0, *formula_costs(self.equations, self.constants, rows))
+        return motion + self.formula_length
+
+    @cached_property
+    def formula_length(self) -> float:
+        """Nats to describe the equations."""
+        return description_length(0, 1.0, *formula_costs(self.equations, self.constants, self.segments.rows))
 
     @property
     def weight(self) -> float:
@@ -71,7 +76,10 @@ class Model:
         )  # fmt: skip
 
     def beats(self, other: Model) -> bool:
-        """Whether this is the shorter description; the more accurate one says how much residuals count."""
+        """Whether this is the shorter description; the more accurate one says how much residuals count, and
+        where both are exact, only the formulas count: the motion can't tell which is right."""
+        if max(self.error, other.error) < EXACT_MOTION:
+            return self.formula_length < other.formula_length
         weight = min(self, other, key=lambda model: model.error).weight
         return self.length(weight) < other.length(weight)
 
@@ -135,7 +143,7 @@ def best_together(
 def _may_gain(model: Model, state: int, equation: Equation) -> bool:
     """Whether another equation of a state is one, and not longer where all simulations are exact already."""
     mine = model.equations[state]
-    exact = bool((model.fit.errors <= MOTION_TOLERANCE).all())
+    exact = model.error < EXACT_MOTION
     return _skeleton(equation) != _skeleton(mine) and not (exact and equation.complexity >= mine.complexity)
 
 

@@ -96,5 +96,5 @@ class FinishSettings:
 
 
 MOTION, FINISH = MotionSettings(), FinishSettings()
-# What is a sum of library terms is found before; rates are never exact, so nothing that must be exact is tried.
+# Sums of library terms come from the weak form; what is left is no sum of one bank of inputs.
 SEARCHES = {"all": Settings(strategies=STRATEGY_ORDER[1:])}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -12,12 +14,12 @@ import torch
 
 from eqlearn.dynamics.forms import find_form
 from eqlearn.dynamics.segments import Segments
-from eqlearn.functions import NUMPY
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.criteria import MOTION_ROUNDING, MOTION_TOLERANCE
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.parametric import Formula
 
 
@@ -38,23 +40,44 @@ class VectorField:
     def values(self, points: np.ndarray, constants: np.ndarray) -> np.ndarray:
         """Values `(rows, states)` at points `(rows, states and inputs)`."""
         found = np.empty((len(points), len(self.formulas)))
-        for k, (formula, place) in enumerate(zip(self.formulas, self.places, strict=True)):
-            value = formula.differentiated[0]
-            found[:, k] = value.run(NUMPY, [*points.T, *constants[place]], value.constants, np.float64)
+        for k, value in enumerate(self._compiled[0](*points.T, *constants)):
+            found[:, k] = value
         return found
 
     def linearise(self, points: np.ndarray, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values `(rows, states)`, and their slopes by states and then constants, at such points."""
-        count, every = len(self.formulas), points.shape[1]
-        values = self.values(points, constants)
-        slopes = np.zeros((len(values), count, count + len(constants)))
-        for k, (formula, place) in enumerate(zip(self.formulas, self.places, strict=True)):
-            inner = [*points.T, *constants[place]]
-            for j, slope in formula.differentiated[1].items():
-                if j < count or j >= every:
-                    found = slope.run(NUMPY, inner, slope.constants, np.float64)
-                    slopes[:, k, j if j < count else j - every + count + place.start] = found
+        count = len(self.formulas)
+        _, both, places = self._compiled
+        found = both(*points.T, *constants)
+        values, slopes = (
+            np.empty((len(points), count)),
+            np.zeros((len(points), count, count + len(constants))),
+        )
+        for k in range(count):
+            values[:, k] = found[k]
+        for (k, j), slope in zip(places, found[count:], strict=True):
+            slopes[:, k, j] = slope
         return values, slopes
+
+    @cached_property
+    def _compiled(self) -> tuple[Callable[..., Any], Callable[..., Any], list[tuple[int, int]]]:
+        """What computes the values, the values and all slopes that are not zero, and where these belong: all
+        at once, each common part once."""
+        variables = [real_symbol(name) for name in self.formulas[0].variables]
+        constants = [sp.Dummy(f"c{i}", real=True) for i in range(len(self.start))]
+        values = [f.filled(constants[p]) for f, p in zip(self.formulas, self.places, strict=True)]
+        # |g| of a g that SymPy can't prove real has slopes that it can't write in real functions.
+        smooth = [value.replace(sp.Abs, lambda inner: sp.sqrt(inner**2)) for value in values]
+        slopes, places = [], []
+        for k, value in enumerate(smooth):
+            for j, symbol in enumerate([*variables[: len(values)], *constants]):
+                slope = sp.diff(value, symbol) if value.has(symbol) else sp.S.Zero
+                if slope != 0:
+                    slopes.append(slope.replace(sp.sign, lambda inner: inner / sp.Abs(inner)))
+                    places.append((k, j))
+        symbols, modules = [*variables, *constants], ["scipy", "numpy"]
+        alone = sp.lambdify(symbols, values, modules, cse=True)
+        return alone, sp.lambdify(symbols, [*values, *slopes], modules, cse=True), places
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +174,7 @@ def flow(
         points = at[:, :count, 0] * scale
         if segments.drive is not None:
             points = np.concatenate([points, segments.drive(at[:, count, 0])], axis=1)
-            after[:, count, 0] = 1.0
+            after[:, count, 0] = 1.0 if form.continuous else at[:, count, 0] + segments.dt
         if not slopes:
             after[:, :count, 0] = law.values(points, constants) / scale
             return after
@@ -209,7 +232,7 @@ def enough_substeps(equations: Sequence[Equation], segments: Segments, noise: fl
     """How often a step must be divided for a simulation's own error to vanish behind the noise, below 1 if
     several steps may be taken at once; 1 if it diverges however fine the steps are."""
     if not find_form(segments.form).continuous:
-        return 1
+        return 1.0
     pieces = len(segments.values)
     some = segments.part(np.arange(0, pieces, max(1, pieces // 8)))
     law, settings = VectorField(equations), segments.settings
@@ -226,4 +249,4 @@ def enough_substeps(equations: Sequence[Equation], segments: Segments, noise: fl
         if np.isfinite(gaps).all() and gaps.max(initial=0.0) <= enough:
             break
         substeps, coarse = 2 * substeps, fine
-    return substeps if np.isfinite(coarse).all() else 1
+    return substeps if np.isfinite(coarse).all() else 1.0

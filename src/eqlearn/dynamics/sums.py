@@ -38,11 +38,16 @@ class SumOfTerms:
 
 
 class TermSearch:
-    """Looks for sums of terms in the states `(rows, variables)`, which are those of all states' weak forms."""
+    """Looks for sums of terms in the states `(rows, variables)`, which are those of all states' weak forms.
 
-    def __init__(self, states: np.ndarray, settings: MotionSettings = MOTION) -> None:
+    The terms are monomials up to a `degree`, and what the `allowed` primitives make of the states.
+    """
+
+    def __init__(
+        self, states: np.ndarray, allowed: frozenset[str], degree: int, settings: MotionSettings = MOTION
+    ) -> None:
         self.states, self.settings = states, settings
-        self.terms = library(states, settings)
+        self.terms = library(states, allowed, degree, settings)
         self.columns = columns(self.terms, states)
 
     def candidates(self, weak: WeakForm, stop: Callable[[], bool] = never) -> list[SumOfTerms]:
@@ -54,20 +59,23 @@ class TermSearch:
                 tiers.setdefault(sum(term.powers), []).append(place)
         starts = [[p for d in range(degree + 1) for p in tiers[d]] for degree in tiers]
         path = sparse_path(regression, starts, self.settings, stop)
-        every = sorted((self._read(regression, support) for support in path), key=lambda s: s.score)
-        chosen = self._shortlist(every)
+        rows = regression.rows
+        path.sort(key=lambda s: self._score([self.terms[p] for p in s.places], s.loss, rows))
+        chosen = [self._read(regression, support) for support in self._shortlist(path, rows)]
         refined = [self._refined(weak, one) if any(t.constants for t in one.terms) else one for one in chosen]
         return sorted(refined, key=lambda s: s.score)
 
-    def _shortlist(self, every: Sequence[SumOfTerms]) -> list[SumOfTerms]:
+    def _shortlist(self, path: Sequence[Support], rows: int) -> list[Support]:
         """Those not far behind the best, not too many, and the best of each number of terms up to that of
         the smallest loss: what looks exact here may not be so when it is simulated."""
-        near = [one for one in every if one.score <= every[0].score + self.settings.max_behind]
-        chosen = near[: self.settings.max_sums]
-        sizes = {len(one.terms) for one in chosen}
-        for one in every:
-            if len(one.terms) not in sizes and one.loss < chosen[0].loss:
-                sizes.add(len(one.terms))
+        chosen: list[Support] = []
+        sizes: set[int] = set()
+        best = self._score([self.terms[p] for p in path[0].places], path[0].loss, rows)
+        for one in path:
+            score = self._score([self.terms[p] for p in one.places], one.loss, rows)
+            near = score <= best + self.settings.max_behind and len(chosen) < self.settings.max_sums
+            if near or (len(one.places) not in sizes and one.loss < path[0].loss):
+                sizes.add(len(one.places))
                 chosen.append(one)
         return chosen
 
@@ -102,7 +110,9 @@ class TermSearch:
         matrix = weak.tests @ columns(terms, self.states)
 
         def changed(logarithm: float) -> list[Term]:
-            new = Atom(atom.shape, atom.argument, float(np.copysign(math.exp(logarithm), atom.constant or 1.0)))
+            new = Atom(
+                atom.shape, atom.argument, float(np.copysign(math.exp(logarithm), atom.constant or 1.0))
+            )
             return [term.with_atom(atom, new) for term in terms]
 
         def loss(logarithm: float) -> float:

@@ -73,7 +73,9 @@ def half_widths(series: Sequence[np.ndarray], order: int, settings: MotionSettin
     longest = max(series, key=len)
     q = _exponent(max(2, len(longest) // 10), order)
     # A bump (1 - s²)^q is close to a Gauss function, whose spectrum is one, too.
-    middle = settings.spectrum_widths * math.sqrt(2 * q) * len(longest) / (2 * math.pi * corner_frequency(longest))
+    middle = (
+        settings.spectrum_widths * math.sqrt(2 * q) * len(longest) / (2 * math.pi * corner_frequency(longest))
+    )
     most = max(2, (len(longest) - 1) // 4)
     wanted = (middle * factor for factor in settings.test_widths)
     return sorted({int(min(max(w, settings.min_half_test), most)) for w in wanted})
@@ -85,7 +87,9 @@ def _exponent(half: int, order: int) -> int:
     return max(order + 1, math.ceil(math.log(1e-10) / math.log((2 * half - 1) / half**2)))
 
 
-def _test_functions(times: int, halves: Sequence[int], order: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+def _test_functions(
+    times: int, halves: Sequence[int], order: int, most: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Values of the test functions and of their derivative of that order, per step, `(functions, times)`."""
     values, rates = [], []
     total = sum(1 / h for h in halves if 2 * h < times)
