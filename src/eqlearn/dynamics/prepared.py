@@ -23,7 +23,8 @@ class Prepared:
 
     `table` holds states and inputs, and what the equations should give there; `noise` is each state's, in
     units of its spread; `states` are where the `weak` forms take the equations, one form for each state, and
-    `observed` the same with their noise. Equations that are `known` beforehand, by place, are not searched for.
+    `observed` the same with their noise. Equations that are `known` beforehand, by place, are not searched
+    for. `even` are the states at equal steps of time, as they were observed.
     """
 
     trajectories: Trajectories

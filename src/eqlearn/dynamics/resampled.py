@@ -42,7 +42,7 @@ def evenly(trajectories: Trajectories, fewest: int, settings: MotionSettings) ->
     found = [stretch for stretch in found if len(stretch.times) >= fewest]
     if not found:
         raise InvalidArgument(
-            f"no stretch of `series` has {fewest} times without a long gap, so no rate of change can be told; "
+            f"no stretch of `series` has {fewest} times without a long gap, so there is no rate of change; "
             "give longer series, or more of their values"
         )
     half = float(np.median([len(stretch.times) for stretch in found])) / 2

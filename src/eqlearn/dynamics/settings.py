@@ -13,14 +13,28 @@ class MotionSettings:
 
     Rates of change come from Savitzky-Golay filters of these degrees, each judged by the one two degrees
     above it (wider windows than `max_half_window` change little and cost much), and are searched in
-    `rate_rows`: neighbouring rates come from the same values. Simulations that choose among equations take
-    `short_steps` of `choice_segments`; the last fit takes `fit_segments`, of `long_steps` where an error
-    above `noisy`, in units of the spread, says that constants gain from them. A state is explained when its
-    simulation misses by at most `above_noise` times the noise and its law has at most `max_short` nodes; an
-    integrator's own error may be `below_noise` times the noise, and a step of time is divided at most
-    `max_substeps` times for it. Laws of more than `max_simulated` nodes follow the errors of the rates, not
-    the motion. States try their alternatives in at most `sweeps`. Searches of one layer and of all layers end
-    at these shares of the time; the rest is for the choice and the fit.
+    `rate_rows`: neighbouring rates come from the same values. States whose noise is below `clean`, in units
+    of the spread, are not smoothed, and where it is below `maybe_clean` sums of terms are tried without. Noise
+    in proportion to a state is at least what it is at `least_noise` of the largest value. Series with longer
+    gaps than `max_gap` steps are cut there; a spline goes through values that every other one of them predicts
+    to `exact_spline` of the spread.
+
+    Test functions of the weak form, at most `max_tests`, are `test_widths` times as wide as the one whose
+    spectrum ends, at `spectrum_widths` standard deviations, where that of the data turns into noise; one is
+    an eighth of a series wide. None is below `min_half_test` steps to either side. Monomials have at most
+    `max_monomial_degree` and are at most `max_monomials`; sums have at most `max_terms`, and the `beam` best
+    of each length grow. At most `max_sums` of them, at most `max_behind` nats behind the best, are simulated;
+    it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a factor
+    `tuning_reach` away from where they were tried.
+
+    Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where
+    there is more noise than `noisy`; the last fit takes `fit_segments`, of `long_steps` in noise. A state is
+    explained when its simulation misses by at most `above_noise` times the noise. An integrator's own error
+    may be `below_noise` times the noise; a step of time is divided at most `max_substeps` times for it, fewer
+    where a piece would take more than `max_piece_steps`, and up to `max_stride` are taken at once where the
+    error may be more than `coarse`. Laws of more than `max_simulated` nodes follow the errors of the rates,
+    not the motion. States try their alternatives in at most `sweeps`. Sums of terms, the first choice, the
+    search in rates and the second choice end at these shares of the time; the rest is for the fit.
 
     A hidden parameter needs `min_series`; the series that moves most gets the share `leading` of the time,
     and each is then fitted on `hidden_segments`. A constant differs between series if it varies by more than

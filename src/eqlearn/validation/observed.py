@@ -13,6 +13,9 @@ from eqlearn.validation.options import checked_names
 from eqlearn.validation.table import numbers_of
 from eqlearn.validation.trajectories import Array, Trajectories, read_trajectories, velocity_names
 
+# Steps of time may differ by this share of a step: files round their times.
+EVEN = 0.01
+
 
 def read_observed(
     series: Any,
@@ -34,13 +37,19 @@ def read_observed(
     driving = checked_names(inputs if isinstance(inputs, str) else tuple(inputs), "inputs")
     if isinstance(series, Trajectories) and not driving and times is None:
         read = read_trajectories(series, dt, names, continuous, fewest)
+        if not continuous and not all(np.isfinite(one).all() for one in read.series):
+            raise NotFinite("`series` hold NaN, which a map can't step over; cut the series there")
+        if not continuous and any(np.ptp(np.diff(clock)) > EVEN * read.dt for clock in read.clocks or ()):
+            raise InvalidArgument(
+                "`series` have uneven steps of time, which a map can't have; use `form` 'ode'"
+            )
     else:
         arrays, labels = _arrays(series, names)
         whole = all(np.isfinite(one).all() for one in arrays)
         if times is None and not driving and (whole or not continuous):
             read = read_trajectories(series, dt, names, continuous, fewest)
         else:
-            read = _observed(arrays, labels, dt, times, driving, continuous, fewest)
+            read = observed(arrays, labels, dt, times, driving, continuous, fewest)
     if order == 2 and (taken := set(velocity_names(read.names)) & set(read.variables)):
         raise InvalidArgument(
             f"a column is named {min(taken)}, as velocities are where `order` is 2; rename it, or give both "
@@ -73,7 +82,7 @@ def _arrays(series: Any, names: Iterable[str] | None) -> tuple[list[Array], tupl
     return arrays, labels
 
 
-def _observed(
+def observed(
     arrays: Sequence[Array],
     names: tuple[str, ...],
     dt: float | None,
@@ -82,6 +91,7 @@ def _observed(
     continuous: bool,
     fewest: int,
 ) -> Trajectories:
+    """Trajectories of arrays `(time, columns)`, of which the `driving` columns are inputs."""
     unknown = [name for name in driving if name not in names]
     if unknown:
         raise InvalidArgument(f"`inputs` names {unknown[0]!r}, which is no column; these are {listed(names)}")

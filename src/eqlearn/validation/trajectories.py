@@ -94,6 +94,14 @@ class Trajectories:
         )
         return made
 
+    def at_step(self, dt: float) -> Trajectories:
+        """The same series at another step of time."""
+        if self.clocks is None:
+            return Trajectories(self.series, dt, self.names, self.parameter)
+        made = self.part(range(len(self.series)))
+        made.__dict__.update(dt=float(dt), clocks=tuple(dt / self.dt * clock for clock in self.clocks))
+        return made
+
     def part(self, places: Sequence[int], most: int | None = None) -> Trajectories:
         """The series at these indices, cut to at most `most` times."""
         parameter = None if self.parameter is None else self.parameter[list(places)]
