@@ -21,9 +21,11 @@ class MotionSettings:
 
     Test functions of the weak form, at most `max_tests`, are `test_widths` times as wide as the one whose
     spectrum ends, at `spectrum_widths` standard deviations, where that of the data turns into noise; one is
-    an eighth of a series wide. None is below `min_half_test` steps to either side. Monomials have at most
+    a quarter of a series wide. None is below `min_half_test` steps to either side. Monomials have at most
     `max_monomial_degree` and are at most `max_monomials`; sums have at most `max_terms`, and the `beam` best
-    of each length grow. At most `max_sums` of them, at most `max_behind` nats behind the best, are simulated;
+    of each length grow, among them all pairs of at most `max_pairs` columns and all triples of at most
+    `max_triples`. At most `max_sums` of them, at most `max_behind` nats behind the best, are simulated;
+    before, of each length the `tuned` best that have constants inside are tuned, and
     it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a factor
     `tuning_reach` away from where they were tried.
 
@@ -51,7 +53,6 @@ class MotionSettings:
     above_noise: float = 1.15
     below_noise: float = 0.02
     noisy: float = 1e-4
-    max_short: int = 16
     max_simulated: int = 60
     sweeps: int = 3
     max_substeps: int = 32
@@ -72,10 +73,13 @@ class MotionSettings:
     max_monomials: int = 36
     max_terms: int = 8
     beam: int = 24
-    max_sums: int = 10
+    max_pairs: int = 2000
+    max_triples: int = 250
+    tuned: int = 6
+    max_sums: int = 7
     symbols: int = 8
     tuning_reach: float = 2.0
-    max_behind: float = 40.0
+    max_behind: float = 20.0
     clean: float = 1e-5
     maybe_clean: float = 5e-3
     least_noise: float = 0.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -59,25 +60,33 @@ class TermSearch:
                 tiers.setdefault(sum(term.powers), []).append(place)
         starts = [[p for d in range(degree + 1) for p in tiers[d]] for degree in tiers]
         path = sparse_path(regression, starts, self.settings, stop)
-        rows = regression.rows
-        path.sort(key=lambda s: self._score([self.terms[p] for p in s.places], s.loss, rows))
-        chosen = [self._read(regression, support) for support in self._shortlist(path, rows)]
-        refined = [self._refined(weak, one) if any(t.constants for t in one.terms) else one for one in chosen]
-        return sorted(refined, key=lambda s: s.score)
-
-    def _shortlist(self, path: Sequence[Support], rows: int) -> list[Support]:
-        """Those not far behind the best, not too many, and the best of each number of terms up to that of
-        the smallest loss: what looks exact here may not be so when it is simulated."""
-        chosen: list[Support] = []
-        sizes: set[int] = set()
-        best = self._score([self.terms[p] for p in path[0].places], path[0].loss, rows)
-        for one in path:
-            score = self._score([self.terms[p] for p in one.places], one.loss, rows)
-            near = score <= best + self.settings.max_behind and len(chosen) < self.settings.max_sums
-            if near or (len(one.places) not in sizes and one.loss < path[0].loss):
-                sizes.add(len(one.places))
+        every = self._tuned_first(regression, weak, path, stop)
+        near = [s for s in every if s.score <= every[0].score + self.settings.max_behind]
+        chosen = near[: self.settings.max_sums]
+        # The best of other numbers of terms, too: what looks exact here may not be so when it is simulated.
+        sizes = {len(one.terms) for one in chosen}
+        for one in every:
+            if len(one.terms) not in sizes and one.loss < chosen[0].loss:
+                sizes.add(len(one.terms))
                 chosen.append(one)
         return chosen
+
+    def _tuned_first(
+        self, regression: Regression, weak: WeakForm, path: Sequence[Support], stop: Callable[[], bool]
+    ) -> list[SumOfTerms]:
+        """All sums, by their score; of those with constants inside, some of each size are tuned."""
+        found, tuned = [], Counter[int]()
+        most = self.settings.tuned
+        for support in sorted(path, key=lambda s: s.loss):
+            terms, size = [self.terms[p] for p in support.places], len(support.places)
+            inside = any(term.constants for term in terms)
+            if inside and tuned[size] < most and not stop():
+                tuned[size] += 1
+                found += self._shortened(weak, self._refined(weak, self._read(regression, support)))
+            elif not inside or tuned[size] < 4 * most:
+                tuned[size] += inside
+                found.append(self._read(regression, support))
+        return sorted(found, key=lambda s: s.score)
 
     def _read(self, regression: Regression, support: Support) -> SumOfTerms:
         terms = tuple(self.terms[p] for p in support.places)
@@ -104,6 +113,21 @@ class TermSearch:
             score = self._score(terms, loss, regression.rows)
             best = SumOfTerms(tuple(terms), tuple(factors.tolist()), loss, score)
         return best
+
+    def _shortened(self, weak: WeakForm, one: SumOfTerms) -> list[SumOfTerms]:
+        """A sum with tuned constants, and what is left of it without terms that it turns out not to need."""
+        path = [one]
+        while len(path[-1].terms) > 1 and any(term.constants for term in path[-1].terms):
+            regression = Regression(weak.tests @ columns(path[-1].terms, self.states), weak.target)
+            places = regression.shortened(range(len(path[-1].terms)))[0]
+            terms = tuple(path[-1].terms[p] for p in places)
+            factors, loss = regression.fit(places)
+            score = self._score(terms, loss, regression.rows)
+            shorter = self._refined(weak, SumOfTerms(terms, tuple(factors.tolist()), loss, score))
+            if shorter.score > path[-1].score:
+                break
+            path.append(shorter)
+        return path
 
     def _tuned(self, weak: WeakForm, terms: list[Term], atom: Atom) -> list[Term]:
         mine = [k for k, term in enumerate(terms) if atom in term.atoms]

@@ -62,6 +62,31 @@ class Regression:
         best = np.argpartition(-gains, min(most, len(gains) - 1))[:most]
         return [tuple(sorted((*places, int(k)))) for k in best if gains[k] > 0]
 
+    def pairs(self, most: int, given: int | None = None) -> list[tuple[int, ...]]:
+        """The best of all sums of two columns, beside a `given` one: from products of columns, so to half of
+        the digits."""
+        matrix, target = self.matrix[:, self.usable], self.target
+        if given is not None:
+            first = self.matrix[:, given]
+            matrix = matrix - np.outer(first, first @ matrix)
+            target = target - first * float(first @ target)
+        size = np.sqrt((matrix**2).sum(axis=0))
+        alone = size**2 > DISTINCT
+        matrix = matrix / np.where(alone, size, 1.0) * alone
+        along, gram = matrix.T @ target, matrix.T @ matrix
+        rest = 1 - gram**2
+        # What a column adds to another: the part of the target along what is left of it.
+        gains = (along[None, :] - gram * along[:, None]) ** 2
+        both = along[:, None] ** 2 + np.where(rest > DISTINCT, gains / np.maximum(rest, DISTINCT), -np.inf)
+        both[np.tril_indices(len(both))] = -np.inf
+        best = np.argpartition(-both, min(most, both.size - 1), axis=None)[:most]
+        beside = () if given is None else (given,)
+        return [
+            tuple(sorted({int(self.usable[i]), int(self.usable[j]), *beside}))
+            for i, j in zip(*np.unravel_index(best, both.shape), strict=True)
+            if both[i, j] > -np.inf
+        ]
+
     def shortened(self, places: Sequence[int]) -> list[tuple[int, ...]]:
         """Ever smaller sums, each without the column that is missed least."""
         chosen, path = list(places), []
@@ -81,7 +106,7 @@ def sparse_path(
     stop: Callable[[], bool] = never,
 ) -> list[Support]:
     """The best sums of each size, the shortest first: from below by a beam of sums that grow by one column at
-    a time, and from above, from the sums of all columns of each of `starts`, by backward elimination."""
+    a time, all pairs and, of few columns, all triples among them, and from above, from the sums of all columns of each of `starts`, by backward elimination."""
     found: dict[tuple[int, ...], Support] = {}
 
     def enter(places: Sequence[int]) -> Support:
@@ -96,9 +121,17 @@ def sparse_path(
                 if len(places) <= settings.max_terms:
                     enter(places)
     beam: list[tuple[int, ...]] = [()]
+    count, few = len(regression.usable), settings.beam // 4 + 1
     for size in range(1, settings.max_terms + 1):
         if stop():
             break
+        if size == 2 and count <= settings.max_pairs:
+            for places in regression.pairs(8 * settings.beam):
+                enter(places)
+        if size == 3 and count <= settings.max_triples:
+            for given in regression.usable:
+                for places in regression.pairs(few, int(given)):
+                    enter(places)
         trials = {t for places in beam for t in regression.extended(places, settings.beam)}
         known = sorted((s for s in found.values() if len(s.places) == size), key=lambda s: s.loss)
         every = sorted({*map(enter, trials), *known[: settings.beam]}, key=lambda s: s.loss)

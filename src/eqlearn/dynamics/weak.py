@@ -69,7 +69,8 @@ def corner_frequency(series: np.ndarray) -> float:
 
 def half_widths(series: Sequence[np.ndarray], order: int, settings: MotionSettings = MOTION) -> list[int]:
     """Half the widths of test functions in steps: the spectrum of the middle one ends where the data's turns
-    into noise, the others are narrower and wider."""
+    into noise, the others are narrower and wider, one a quarter of the longest series: where a motion is slow,
+    its spectrum ends before it has begun."""
     longest = max(series, key=len)
     q = _exponent(max(2, len(longest) // 10), order)
     # A bump (1 - s²)^q is close to a Gauss function, whose spectrum is one, too.
@@ -77,7 +78,7 @@ def half_widths(series: Sequence[np.ndarray], order: int, settings: MotionSettin
         settings.spectrum_widths * math.sqrt(2 * q) * len(longest) / (2 * math.pi * corner_frequency(longest))
     )
     most = max(2, (len(longest) - 1) // 4)
-    wanted = (middle * factor for factor in settings.test_widths)
+    wanted = [*(middle * factor for factor in settings.test_widths), len(longest) / 8]
     return sorted({int(min(max(w, settings.min_half_test), most)) for w in wanted})
 
 
