@@ -94,6 +94,12 @@ def smooth_states(series: Sequence[np.ndarray], settings: MotionSettings = MOTIO
     return [np.stack(states, axis=1) for states in zip(*columns, strict=True)]
 
 
+def smoother(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> list[np.ndarray]:
+    """What smooths each of these series `(time,)`, as a matrix `(time, time)`."""
+    window = choose_window(series, settings)
+    return [np.stack([window.apply(e, 0) for e in np.eye(len(one))], axis=1) for one in series]
+
+
 def slopes_of(series: Sequence[np.ndarray], dt: float, settings: MotionSettings = MOTION) -> list[np.ndarray]:
     """Rates of change of series `(time, states)` at all their times."""
     columns = []

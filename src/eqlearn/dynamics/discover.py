@@ -90,6 +90,8 @@ def discover_dynamics(
 
     task.sums(until(settings.until_sums))
     model = task.choose(until(settings.until_choice))
+    if task.follow(model, until(settings.until_choice)):
+        model = task.choose(until(settings.until_second), model)
     todo = task.unexplained(model)
     if todo and not task.interrupted and time.time() < end:
         task.search("all", todo, until(settings.until_all_layers), restarts)
@@ -132,9 +134,29 @@ class _Task:
         steps = self.settings.noisy_steps if self.prepared.noisy else self.settings.short_steps
         self.segments = self.prepared.segments(steps, self.settings.choice_segments)
 
+    def follow(self, model: Model, end: float) -> bool:
+        """Sums of terms once more, in the states as a model moves; whether there are any new ones."""
+        prepared = self.prepared.followed(model)
+        if prepared is None or self.stop(end)():
+            return False
+        before = [list(front) for front in self.linear]
+        for k, sums in zip(prepared.sought, self._sums(prepared, end), strict=True):
+            self.linear[k] = [one.equation(self.trajectories.variables) for one in sums]
+        return self.linear != before
+
     def _sums(self, prepared: Prepared, end: float) -> list[list[SumOfTerms]]:
         search = TermSearch(prepared.states, *self.vocabulary, self.settings)
-        return [search.candidates(prepared.weak[k], self.stop(end)) for k in prepared.sought]
+        found = []
+        for k in prepared.sought:
+            sums = search.candidates(prepared.weak[k], self.stop(end))
+            if prepared.smoothing is not None and not self.stop(end)():
+                # Noise in the states is in the terms as well, as far as the equation is steep there.
+                slopes = search.slopes(sums[0])
+                again = search.candidates(prepared.reweighted(k, slopes), self.stop(end))
+                known = {one.terms for one in again}
+                sums = again + [one for one in sums if one.terms not in known][: self.settings.max_sums // 2]
+            found.append(sums)
+        return found
 
     @property
     def every(self) -> list[Found]:

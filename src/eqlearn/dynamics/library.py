@@ -12,6 +12,7 @@ import sympy as sp
 
 from eqlearn.dynamics.settings import MOTION, MotionSettings
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
+from eqlearn.numerics.criteria import MATCH_ROUNDING
 from eqlearn.symbolic.expressions import fitted
 
 
@@ -160,7 +161,18 @@ def library(
             own = tuple(power * (k == place) for k in range(count))
             others = [tuple(o + (k == j) for k, o in enumerate(own)) for j in range(count) if j != place]
             terms += [Term(powers, (atom,)) for powers in (own, *others)]
-    return tuple(terms)
+    return _distinct(terms, X)
+
+
+def _distinct(terms: Sequence[Term], X: np.ndarray) -> tuple[Term, ...]:
+    """The terms without those that are others, such as u²·(1/u), the shortest kept."""
+    simple = sorted(terms, key=lambda term: (bool(term.atoms), term.constants, term.nodes))
+    table = columns(simple, X)
+    size = np.linalg.norm(table, axis=0)
+    usable = np.isfinite(size) & (size > 0)
+    table = np.where(usable, table, 0.0) / np.where(usable, size, 1.0)
+    alike = np.triu(np.abs(table.T @ table), 1) > 1 - MATCH_ROUNDING
+    return tuple(term for k, term in enumerate(simple) if usable[k] and not alike[:, k].any())
 
 
 def _powers(count: int, degree: int) -> list[tuple[int, ...]]:

@@ -6,15 +6,29 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from eqlearn.dynamics.derivatives import deviations, noise_level, slopes_of, smooth_states
+from eqlearn.dynamics.derivatives import deviations, noise_level, slopes_of, smooth_states, smoother
 from eqlearn.dynamics.forms import Form
 from eqlearn.dynamics.resampled import Stretch, evenly
 from eqlearn.dynamics.segments import Segments
+from eqlearn.dynamics.selection import Model
 from eqlearn.dynamics.settings import MotionSettings
 from eqlearn.dynamics.weak import WeakForm
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.validation.trajectories import Trajectories, velocity_names
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothing:
+    """Even series `(time, states)`, their noise's deviations, and for each state what smooths each series."""
+
+    series: list[np.ndarray]
+    sigma: list[np.ndarray]
+    smoothers: list[list[np.ndarray]]
+
+    @property
+    def count(self) -> int:
+        return self.series[0].shape[1]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +52,7 @@ class Prepared:
     weights: tuple[np.ndarray, ...] | None = None
     known: dict[int, Equation] = field(default_factory=dict)
     even: Trajectories | None = None
+    smoothing: Smoothing | None = None
 
     @staticmethod
     def of(trajectories: Trajectories, form: Form, settings: MotionSettings, order: int = 1) -> Prepared:
@@ -74,7 +89,43 @@ class Prepared:
     def clean(self) -> Prepared:
         """The same, if what smoothing takes away is no noise but the motion."""
         silent = None if not self.known else tuple((w > 0) * 1.0 for w in self.weights or ())
-        return replace(self, states=self.observed, noise=np.zeros_like(self.noise), weights=silent)
+        clean = np.zeros_like(self.noise)
+        return replace(self, states=self.observed, noise=clean, weights=silent, smoothing=None)
+
+    def reweighted(self, state: int, slopes: np.ndarray) -> WeakForm:
+        """A state's weak form that counts noise in the states where its equation has these `slopes`
+        `(rows, states)`, too."""
+        noise = self.smoothing
+        assert noise is not None
+        order = 2 if self.known else 1
+        own = state % noise.count
+        errors, row = [], 0
+        for place, one in enumerate(noise.series):
+            part = slopes[row : row + len(one)]
+            row += len(one)
+            every = [
+                part[:, k, None] * noise.smoothers[k][place] * noise.sigma[place][:, k]
+                for k in (own, *(k for k in range(noise.count) if k != own))
+            ]
+            errors.append(np.concatenate(every, axis=1))
+        return WeakForm.of(
+            [one[:, own] for one in noise.series], self.trajectories.dt, [s[:, own] for s in noise.sigma],
+            order, self.settings, errors,
+        )  # fmt: skip
+
+    def followed(self, model: Model) -> Prepared | None:
+        """The same with states as a model moves, which has far less noise than smoothed ones; none where
+        the series are not as they were observed."""
+        whole, places = self.trajectories, self.trajectories.long_places
+        if self.smoothing is None or whole.clocks is not None or self.known or not model.fit.finite:
+            return None
+        motion = model.motion() * model.segments.scale
+        steps, starts = whole.piece_places(motion.shape[1] - 1, len(motion))
+        count, row = motion.shape[2], dict(zip(places, np.cumsum([0, *map(len, whole.long)]), strict=False))
+        states = self.states.copy()
+        for (series, at), piece in zip(starts, motion, strict=True):
+            states[row[series] + at : row[series] + at + steps + 1, :count] = piece
+        return replace(self, states=states, smoothing=None) if np.isfinite(states).all() else None
 
     def segments(self, steps: int, most: int) -> Segments:
         """Pieces of the series of so many steps, at most so many."""
@@ -104,7 +155,10 @@ def _continuous(trajectories: Trajectories, form: Form, settings: MotionSettings
         WeakForm.of([one[:, k] for one in series], dt, [s[:, k] for s in sigma], order, settings)
         for k in range(count)
     )
-    weights = None
+    weights = smoothing = None
+    if noisy.all() and sum(map(len, series)) <= settings.max_reweighted:
+        each = [smoother([one[:, k] for one in series], settings) for k in range(count)]
+        smoothing = Smoothing(series, sigma, each)
     if noisy.any():
         mean = 1 / np.sqrt((1 / np.concatenate(sigma) ** 2).mean(axis=0))
         left = np.concatenate([(one - s) / d for one, s, d in zip(series, states, sigma, strict=True)]) * mean
@@ -124,7 +178,7 @@ def _continuous(trajectories: Trajectories, form: Form, settings: MotionSettings
     prepared = Prepared(
         trajectories, form, settings, (X, y[:, : len(trajectories.names)]), noise, np.concatenate(columns),
         np.concatenate(observed), weak, weights,
-        even=Trajectories.unchecked(series, dt, trajectories.names),
+        even=Trajectories.unchecked(series, dt, trajectories.names), smoothing=smoothing,
     )  # fmt: skip
     return prepared if order == 1 else replace(prepared, weak=weak + weak, known=known)
 

@@ -11,7 +11,7 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.dynamics.segments import Segments
-from eqlearn.dynamics.shooting import ShootingFit, VectorField, enough_substeps, shoot
+from eqlearn.dynamics.shooting import ShootingFit, VectorField, enough_substeps, flow, shoot
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE, description_length
 from eqlearn.numerics.stepwise import eliminate
@@ -38,6 +38,12 @@ class Model:
     def error(self) -> float:
         """Root mean square residual of the simulations, relative to the spread of the states."""
         return float(np.sqrt((self.fit.errors**2).mean()))
+
+    def motion(self) -> np.ndarray:
+        """Each piece as the equations move from its fitted start, `(pieces, times, states)`."""
+        fit = self.fit
+        substeps = enough_substeps(self.equations, self.segments, float(fit.errors.min()))
+        return np.asarray(flow(self.vector_field, self.segments, fit.values, fit.starts, substeps)[..., 0])
 
     def length(self, weight: float) -> float:
         """Nats to describe the motion given the equations, and the equations; residuals count by `weight`."""

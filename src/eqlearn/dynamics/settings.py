@@ -25,9 +25,10 @@ class MotionSettings:
     `max_monomial_degree` and are at most `max_monomials`; sums have at most `max_terms`, and the `beam` best
     of each length grow, among them all pairs of at most `max_pairs` columns and all triples of at most
     `max_triples`. At most `max_sums` of them, at most `max_behind` nats behind the best, are simulated;
-    before, of each length the `tuned` best that have constants inside are tuned, and
+    before, the `tuned` best with constants inside of each length up to `max_tuned` are tuned, and
     it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a factor
-    `tuning_reach` away from where they were tried.
+    `tuning_reach` away from where they were tried. In at most `max_reweighted` times, noise inside the terms
+    is counted, too.
 
     Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where
     there is more noise than `noisy`; the last fit takes `fit_segments`, of `long_steps` in noise. A state is
@@ -75,7 +76,9 @@ class MotionSettings:
     beam: int = 24
     max_pairs: int = 2000
     max_triples: int = 250
-    tuned: int = 6
+    tuned: int = 5
+    max_tuned: int = 5
+    max_reweighted: int = 1200
     max_sums: int = 7
     symbols: int = 8
     tuning_reach: float = 2.0
@@ -87,7 +90,8 @@ class MotionSettings:
     exact_spline: float = 1e-3
     noisy_steps: int = 127
     until_sums: float = 0.3
-    until_choice: float = 0.5
+    until_choice: float = 0.45
+    until_second: float = 0.6
     until_last_choice: float = 0.88
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -16,7 +15,7 @@ from eqlearn.dynamics.settings import MOTION, MotionSettings
 from eqlearn.dynamics.supports import Regression, Support, sparse_path
 from eqlearn.dynamics.weak import WeakForm
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import WEAK_ROUNDING, information_criterion
+from eqlearn.numerics.criteria import EXACT_WEAK, WEAK_ROUNDING, information_criterion
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, real_symbol
 
@@ -29,6 +28,17 @@ class SumOfTerms:
     factors: tuple[float, ...]
     loss: float
     score: float
+
+    @property
+    def key(self) -> tuple[Term, ...]:
+        """The terms, whatever the constants inside them."""
+        atoms = {
+            a: Atom(a.shape, a.argument, 1.0) for t in self.terms for a in t.atoms if a.constant is not None
+        }
+        terms = self.terms
+        for old, new in atoms.items():
+            terms = tuple(term.with_atom(old, new) for term in terms)
+        return tuple(sorted(terms, key=repr))
 
     def equation(self, variables: Sequence[str]) -> Equation:
         symbols = [real_symbol(name) for name in variables]
@@ -60,33 +70,49 @@ class TermSearch:
                 tiers.setdefault(sum(term.powers), []).append(place)
         starts = [[p for d in range(degree + 1) for p in tiers[d]] for degree in tiers]
         path = sparse_path(regression, starts, self.settings, stop)
-        every = self._tuned_first(regression, weak, path, stop)
-        near = [s for s in every if s.score <= every[0].score + self.settings.max_behind]
-        chosen = near[: self.settings.max_sums]
+        every = self._tuned_ones(regression, weak, path, stop)
+        rows, most = regression.rows, self.settings.max_sums
+        plain = sorted(path, key=lambda s: self._score([self.terms[p] for p in s.places], s.loss, rows))
+        every += [self._read(regression, support) for support in plain[: 2 * most]]
+        every = sorted({one.key: one for one in reversed(every)}.values(), key=lambda s: s.score)
+        chosen = [s for s in every if s.score <= every[0].score + self.settings.max_behind][:most]
+        if chosen[0].loss > EXACT_WEAK:
+            return chosen
         # The best of other numbers of terms, too: what looks exact here may not be so when it is simulated.
         sizes = {len(one.terms) for one in chosen}
-        for one in every:
-            if len(one.terms) not in sizes and one.loss < chosen[0].loss:
-                sizes.add(len(one.terms))
-                chosen.append(one)
+        for support in plain:
+            if len(support.places) not in sizes and support.loss < chosen[0].loss:
+                sizes.add(len(support.places))
+                chosen.append(self._read(regression, support))
         return chosen
 
-    def _tuned_first(
+    def slopes(self, one: SumOfTerms) -> np.ndarray:
+        """The slopes of a sum by each state, `(rows, states)`, as differences over a small part of its
+        spread."""
+        found = np.empty_like(self.states)
+        factors = np.array(one.factors)
+        for k, spread in enumerate(self.states.std(axis=0)):
+            step = np.zeros(self.states.shape[1])
+            step[k] = 1e-4 * spread
+            high, low = (columns(one.terms, self.states + sign * step) @ factors for sign in (1, -1))
+            found[:, k] = (high - low) / (2e-4 * spread)
+        return np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
+
+    def _tuned_ones(
         self, regression: Regression, weak: WeakForm, path: Sequence[Support], stop: Callable[[], bool]
     ) -> list[SumOfTerms]:
-        """All sums, by their score; of those with constants inside, some of each size are tuned."""
-        found, tuned = [], Counter[int]()
-        most = self.settings.tuned
-        for support in sorted(path, key=lambda s: s.loss):
-            terms, size = [self.terms[p] for p in support.places], len(support.places)
-            inside = any(term.constants for term in terms)
-            if inside and tuned[size] < most and not stop():
-                tuned[size] += 1
-                found += self._shortened(weak, self._refined(weak, self._read(regression, support)))
-            elif not inside or tuned[size] < 4 * most:
-                tuned[size] += inside
-                found.append(self._read(regression, support))
-        return sorted(found, key=lambda s: s.score)
+        """Of the sums with constants inside, the best of each number of terms, tuned; only fewer terms than
+        an exact sum has without any can be worth their constants."""
+        inside = {s.places: any(self.terms[p].constants for p in s.places) for s in path}
+        exact = [len(s.places) for s in path if s.loss < WEAK_ROUNDING and not inside[s.places]]
+        longest = min([self.settings.max_tuned, *(size - 1 for size in exact)])
+        found = []
+        for size in range(1, longest + 1):
+            some = [s for s in path if len(s.places) == size and inside[s.places]]
+            for support in sorted(some, key=lambda s: s.loss)[: self.settings.tuned]:
+                if not stop():
+                    found += self._shortened(weak, self._refined(weak, self._read(regression, support)))
+        return found
 
     def _read(self, regression: Regression, support: Support) -> SumOfTerms:
         terms = tuple(self.terms[p] for p in support.places)

@@ -31,16 +31,27 @@ class WeakForm:
         sigma: Sequence[np.ndarray] | None = None,
         order: int = 1,
         settings: MotionSettings = MOTION,
+        errors: Sequence[np.ndarray] | None = None,
     ) -> WeakForm:
         """From one state's series `(time,)` at steps of `dt`; `sigma` are the standard deviations of their
-        noise, equal by default, and `order` is that of the derivative which f gives."""
+        noise, equal by default, and `order` is that of the derivative which f gives.
+
+        `errors` `(time, noises)` are those of f in each series, per independent noise of size 1, for noise in
+        the states is in f as well; the first noises are those of the series itself (Bortz, Messenger & Dukic
+        2023).
+        """
         halves = half_widths(series, order, settings)
         share = max(1, settings.max_tests // sum(len(one) >= 2 * min(halves) + 1 for one in series))
         blocks, targets = [], []
         for place, one in enumerate(series):
             value, rate = _test_functions(len(one), halves, order, share)
             deviation = np.ones(len(one)) if sigma is None else sigma[place]
-            whitened = _whitening(rate * deviation / dt ** (order - 1)) if len(rate) else rate[:, :0]
+            noise = -((-1) ** order) * rate * deviation / dt ** (order - 1)
+            if errors is not None:
+                inside = value @ errors[place] * dt
+                inside[:, : len(one)] += noise
+                noise = inside
+            whitened = _whitening(noise) if len(rate) else rate[:, :0].T
             blocks.append(whitened @ value * dt)
             targets.append((-1) ** order * (whitened @ (rate @ one)) / dt ** (order - 1))
         tests = np.zeros((sum(len(b) for b in blocks), sum(len(one) for one in series)))
