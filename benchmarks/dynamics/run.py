@@ -49,12 +49,12 @@ def trial(system: System, noise: float, seconds: float, seed: int, both: bool) -
 
 
 def _right(found: FoundMotion, system: System, shown: np.ndarray) -> list[bool]:
-    box = {
-        name: (float(x.min()), float(x.max())) for name, x in zip(system.names, shown.T, strict=True)
-    }
+    box = {name: (float(x.min()), float(x.max())) for name, x in zip(system.names, shown.T, strict=True)}
     every = zip(found.equations, system.truths, found.found.best.constants, strict=True)
     return [
-        judge(mine, true, box, standard_errors=[c.standard_error for c in constants] or None).at_least("paper")
+        judge(mine, true, box, standard_errors=[c.standard_error for c in constants] or None).at_least(
+            "paper"
+        )
         for mine, true, constants in every
     ]
 
@@ -77,7 +77,9 @@ def table(trials: list[dict[str, Any]]) -> str:
     ]  # fmt: skip
     for t in trials:
         found = "; ".join(t["equations"]).replace("|", "\\|")
-        lines.append(f"| {t['system']} | {'yes' if t['right'] else 'no'} | {t['r2']:.4f} | {t['cpu']} | `{found}` |")
+        lines.append(
+            f"| {t['system']} | {'yes' if t['right'] else 'no'} | {t['r2']:.4f} | {t['cpu']} | `{found}` |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -107,8 +109,8 @@ def main() -> None:
             "trials": trials,
         }  # fmt: skip
         out.parent.mkdir(parents=True, exist_ok=True)
-        atomic_write(out, json.dumps(about, indent=1) + "\n")
-        atomic_write(out.with_suffix(".md"), table(trials))
+        atomic_write(out, f"{json.dumps(about, indent=1)}\n".encode())
+        atomic_write(out.with_suffix(".md"), table(trials).encode())
 
 
 if __name__ == "__main__":

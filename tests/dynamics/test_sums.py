@@ -29,11 +29,19 @@ def test_a_constant_inside_a_term_is_tuned():
     assert np.isclose(constants[0], 0.83, rtol=1e-3)
 
 
-def test_alternatives_of_other_sizes_are_kept():
-    sums = found(X[:, 0] + 0.3 * X[:, 0] ** 2 + 0.05 * np.random.default_rng(1).standard_normal(150))
+def test_of_exact_values_longer_sums_are_kept_too():
+    sums = found(X[:, 0] + 0.3 * X[:, 0] ** 2)
 
-    assert len({len(one.terms) for one in sums}) > 1
-    assert [one.score for one in sums] == sorted(one.score for one in sums)
+    assert len({len(one.terms) for one in sums}) > 2
+    assert [len(one.terms) for one in sums][0] == 2
+
+
+def test_in_noise_the_true_terms_come_first():
+    noise = 0.02 * np.random.default_rng(1).standard_normal(150)
+
+    best = found(X[:, 0] - 0.3 * X[:, 0] ** 3 + noise)[0]
+
+    assert [term.powers for term in best.terms] == [(1,), (3,)]
 
 
 def test_the_equation_is_the_sum():

@@ -90,8 +90,8 @@ def discover_dynamics(
 
     task.sums(until(settings.until_sums))
     model = task.choose(until(settings.until_choice))
-    if task.follow(model, until(settings.until_choice)):
-        model = task.choose(until(settings.until_second), model)
+    if task.follow(model, until(settings.until_second)):
+        model = task.choose(until(settings.until_second_choice), model)
     todo = task.unexplained(model)
     if todo and not task.interrupted and time.time() < end:
         task.search("all", todo, until(settings.until_all_layers), restarts)
@@ -148,13 +148,14 @@ class _Task:
         search = TermSearch(prepared.states, *self.vocabulary, self.settings)
         found = []
         for k in prepared.sought:
-            sums = search.candidates(prepared.weak[k], self.stop(end))
-            if prepared.smoothing is not None and not self.stop(end)():
+            noisy = prepared.smoothing is not None and not self.stop(end)()
+            sums = search.candidates(prepared.weak[k], self.stop(end), tune=not noisy)
+            if noisy:
                 # Noise in the states is in the terms as well, as far as the equation is steep there.
                 slopes = search.slopes(sums[0])
                 again = search.candidates(prepared.reweighted(k, slopes), self.stop(end))
-                known = {one.terms for one in again}
-                sums = again + [one for one in sums if one.terms not in known][: self.settings.max_sums // 2]
+                known = {one.key for one in again}
+                sums = again + [one for one in sums if one.key not in known][: self.settings.max_sums // 3]
             found.append(sums)
         return found
 

@@ -36,8 +36,9 @@ class MotionSettings:
     may be `below_noise` times the noise; a step of time is divided at most `max_substeps` times for it, fewer
     where a piece would take more than `max_piece_steps`, and up to `max_stride` are taken at once where the
     error may be more than `coarse`. Laws of more than `max_simulated` nodes follow the errors of the rates,
-    not the motion. States try their alternatives in at most `sweeps`. Sums of terms, the first choice, the
-    search in rates and the second choice end at these shares of the time; the rest is for the fit.
+    not the motion. States try their alternatives in at most `sweeps`. Sums of terms, the first choice,
+    sums in the states as the model moves and their choice, the search in rates and the last choice end at
+    these shares of the time; the rest is for the fit.
 
     A hidden parameter needs `min_series`; the series that moves most gets the share `leading` of the time,
     and each is then fitted on `hidden_segments`. A constant differs between series if it varies by more than
@@ -60,7 +61,7 @@ class MotionSettings:
     max_stride: int = 8
     max_piece_steps: int = 640
     coarse: float = 1e-5
-    until_all_layers: float = 0.75
+    until_all_layers: float = 0.8
     min_series: int = 5
     leading: float = 0.8
     hidden_segments: int = 20
@@ -89,10 +90,11 @@ class MotionSettings:
     max_gap: float = 3.5
     exact_spline: float = 1e-3
     noisy_steps: int = 127
-    until_sums: float = 0.3
-    until_choice: float = 0.45
-    until_second: float = 0.6
-    until_last_choice: float = 0.88
+    until_sums: float = 0.25
+    until_choice: float = 0.4
+    until_second: float = 0.55
+    until_second_choice: float = 0.68
+    until_last_choice: float = 0.9
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,11 @@ class TermSearch:
         self.terms = library(states, allowed, degree, settings)
         self.columns = columns(self.terms, states)
 
-    def candidates(self, weak: WeakForm, stop: Callable[[], bool] = never) -> list[SumOfTerms]:
-        """The most promising sums, the best first, and the best of each number of terms."""
+    def candidates(
+        self, weak: WeakForm, stop: Callable[[], bool] = never, *, tune: bool = True
+    ) -> list[SumOfTerms]:
+        """The most promising sums, the best first, and of exact values the best of each number of terms; with
+        constants inside terms where they were tried, unless they are to be tuned."""
         regression = Regression(weak.tests @ self.columns, weak.target)
         tiers: dict[int, list[int]] = {}
         for place, term in enumerate(self.terms):
@@ -70,7 +73,7 @@ class TermSearch:
                 tiers.setdefault(sum(term.powers), []).append(place)
         starts = [[p for d in range(degree + 1) for p in tiers[d]] for degree in tiers]
         path = sparse_path(regression, starts, self.settings, stop)
-        every = self._tuned_ones(regression, weak, path, stop)
+        every = self._tuned_ones(regression, weak, path, stop) if tune else []
         rows, most = regression.rows, self.settings.max_sums
         plain = sorted(path, key=lambda s: self._score([self.terms[p] for p in s.places], s.loss, rows))
         every += [self._read(regression, support) for support in plain[: 2 * most]]
