@@ -1,5 +1,5 @@
-"""Equations of motion from trajectories, by `discover_dynamics` as it comes: every system counted, as JSON and
-a table.
+"""Equations of motion from trajectories, by `discover_dynamics` as it comes: every system counted, as JSON
+and a table.
 
     python benchmarks/dynamics/run.py --seconds 30
     python benchmarks/dynamics/run.py --seconds 60 --noise 0.02
