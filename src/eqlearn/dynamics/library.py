@@ -21,7 +21,8 @@ class Shape:
     """An elementary function g(u) or g(u; c), on arrays and on symbols.
 
     `constants(size)` are trial values of c for arguments of this size, none where there is no c; a `positive`
-    one is for arguments that have no other sign and stay away from zero. `degree` is that of the monomials
+    one is for arguments that have no other sign and stay away from zero, a `divisor` of c and an odd power for
+    those that nearly have no other. `degree` is that of the monomials
     that it is multiplied with. It takes all `primitives` of one of the sets to write it.
     """
 
@@ -30,6 +31,7 @@ class Shape:
     expression: Callable[[sp.Expr, sp.Expr], sp.Expr]
     constants: Callable[[float], Sequence[float]] = lambda size: ()
     positive: bool = False
+    divisor: bool = False
     degree: int = 1
     sums: bool = False
     primitives: tuple[frozenset[str], ...] = ()
@@ -42,7 +44,7 @@ def _hill(power: int) -> Shape:
     grid = np.geomspace(0.05, 5.0, 9)
     return Shape(
         f"hill{power}", lambda u, c: 1 / (c + u**power), lambda u, c: 1 / (c + u**power),
-        lambda size: tuple(grid**power * size**power), positive=bool(power % 2), degree=power,
+        lambda size: tuple(grid**power * size**power), divisor=bool(power % 2), degree=power,
         primitives=_INVERSE,
     )  # fmt: skip
 
@@ -188,14 +190,15 @@ def _atoms(X: np.ndarray, shapes: Sequence[Shape], fixed: bool) -> list[Atom]:
     atoms = []
     for shape in shapes:
         for argument in [*single, *(double if shape.sums else [])]:
-            u = np.abs(sum(sign * X[:, place] for place, sign in argument))
-            size = float(np.sqrt((u**2).mean()))
-            one_sign = np.ptp(np.sign(sum(sign * X[:, place] for place, sign in argument))) == 0
-            away = one_sign and u.min() > 1e-3 * size and X[0, argument[0][0]] > 0
+            u = np.asarray(sum(sign * X[:, place] for place, sign in argument))
+            size, least = float(np.sqrt((u**2).mean())), float(u.min())
+            one_sign = np.ptp(np.sign(u)) == 0
+            away = least > 1e-3 * size
             # |u| of a u that never changes its sign is nothing new.
             if size == 0 or (shape.positive and not away) or (shape.name == "abs" and one_sign):
                 continue
-            trials = tuple(shape.constants(size))
+            # A divisor c + u is nowhere near zero.
+            trials = tuple(c for c in shape.constants(size) if not shape.divisor or least > -0.5 * c)
             if fixed and not trials:
                 atoms.append(Atom(shape.name, argument))
             elif not fixed:

@@ -14,10 +14,10 @@ class MotionSettings:
     Rates of change come from Savitzky-Golay filters of these degrees, each judged by the one two degrees
     above it (wider windows than `max_half_window` change little and cost much), and are searched in
     `rate_rows`: neighbouring rates come from the same values. States whose noise is below `clean`, in units
-    of the spread, are not smoothed, and where it is below `maybe_clean` sums of terms are tried without. Noise
-    in proportion to a state is at least what it is at `least_noise` of the largest value. Series with longer
-    gaps than `max_gap` steps are cut there; a spline goes through values that every other one of them predicts
-    to `exact_spline` of the spread.
+    of the spread, are not smoothed, and where it is below `maybe_clean` sums of terms are tried without.
+    Noise in proportion to a state is at least what it is at `least_noise` of the largest value. Series with
+    longer gaps than `max_gap` steps are cut there; a spline goes through values that every other one of them
+    predicts to `exact_spline` of the spread.
 
     Test functions of the weak form, at most `max_tests`, are `test_widths` times as wide as the one whose
     spectrum ends, at `spectrum_widths` standard deviations, where that of the data turns into noise; one is

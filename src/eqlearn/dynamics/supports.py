@@ -106,7 +106,8 @@ def sparse_path(
     stop: Callable[[], bool] = never,
 ) -> list[Support]:
     """The best sums of each size, the shortest first: from below by a beam of sums that grow by one column at
-    a time, all pairs and, of few columns, all triples among them, and from above, from the sums of all columns of each of `starts`, by backward elimination."""
+    a time, all pairs and, of few columns, all triples among them, and from above, from the sums of all
+    columns of each of `starts`, by backward elimination."""
     found: dict[tuple[int, ...], Support] = {}
 
     def enter(places: Sequence[int]) -> Support:

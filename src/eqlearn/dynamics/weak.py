@@ -80,8 +80,8 @@ def corner_frequency(series: np.ndarray) -> float:
 
 def half_widths(series: Sequence[np.ndarray], order: int, settings: MotionSettings = MOTION) -> list[int]:
     """Half the widths of test functions in steps: the spectrum of the middle one ends where the data's turns
-    into noise, the others are narrower and wider, one a quarter of the longest series: where a motion is slow,
-    its spectrum ends before it has begun."""
+    into noise, the others are narrower and wider, one a quarter of the longest series: where a motion is
+    slow, its spectrum ends before it has begun."""
     longest = max(series, key=len)
     q = _exponent(max(2, len(longest) // 10), order)
     # A bump (1 - s²)^q is close to a Gauss function, whose spectrum is one, too.
