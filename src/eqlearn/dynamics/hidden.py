@@ -50,7 +50,8 @@ def discover_hidden(
     kind = find_form(form)
     trajectories = read_trajectories(series, dt, names, kind.continuous, kind.min_times)
     check_latents(latents, trajectories, settings.min_series)
-    refused = [name for name in ("times", "inputs", "order") if options.get(name) not in (None, (), 1)]
+    usual = {"times": None, "inputs": (), "order": 1}
+    refused = [name for name, value in usual.items() if options.get(name, value) is not value]
     if refused or trajectories.clocks is not None or trajectories.inputs:
         raise InvalidArgument(
             "hidden parameters are found in series at even steps of time, with no value missing, without "

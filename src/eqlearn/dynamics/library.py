@@ -21,9 +21,9 @@ class Shape:
     """An elementary function g(u) or g(u; c), on arrays and on symbols.
 
     `constants(size)` are trial values of c for arguments of this size, none where there is no c; a `positive`
-    one is for arguments that have no other sign and stay away from zero, a `divisor` of c and an odd power for
-    those that nearly have no other. `degree` is that of the monomials
-    that it is multiplied with. It takes all `primitives` of one of the sets to write it.
+    one is for arguments that have no other sign and stay away from zero, a `divisor` for those that nearly
+    have no other. `degree` is that of the monomials that it is multiplied with. It takes all `primitives` of
+    one of the sets to write it.
     """
 
     name: str

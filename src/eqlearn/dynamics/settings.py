@@ -87,7 +87,7 @@ class MotionSettings:
     clean: float = 1e-5
     maybe_clean: float = 5e-3
     least_noise: float = 0.01
-    max_gap: float = 3.5
+    max_gap: float = 10.0
     exact_spline: float = 1e-3
     noisy_steps: int = 127
     until_sums: float = 0.25

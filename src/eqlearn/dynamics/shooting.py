@@ -189,7 +189,7 @@ def flow(
             last = min(first + stride, times - 1)
             time = segments.times(first, last)
             step = time if isinstance(time, float) else time[:, None, None]
-            before, at = at, form.step(rate, at, step, max(1, round(substeps)))  # type: ignore[arg-type]
+            before, at = at, form.step(rate, at, step, max(1, round(substeps)))
             motion[:, last] = at[:, :count]
             if last > first + 1:
                 cubic = _hermite(before, at, rate(before), rate(at), step)
