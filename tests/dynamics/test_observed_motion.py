@@ -19,7 +19,7 @@ STEP = 0.05
 EVEN = STEP * np.arange(160)
 RNG = np.random.default_rng(0)
 UNEVEN = np.unique(RNG.uniform(0, 8, 160).round(6))
-QUICK = {"primitives": "id mul sin1", "hidden_layers": 2, "seconds": 10.0}
+QUICK = {"primitives": "id mul sin1", "hidden_layers": 2, "restarts": 10}
 
 
 def swinging(times, force=lambda t: 0.0):

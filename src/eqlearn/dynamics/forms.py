@@ -49,9 +49,9 @@ class Form:
 
     `table(trajectories, settings)` gives states and what the equations should give there, `(rows, states)`;
     `step(f, y, dt, substeps)` the states one step of time later, which must be linear in `y` and `f`, as the
-    formulas of Runge and Kutta are, since slopes travel along; `dt` is an array where steps differ. `label` says what a state's equation is of.
-    A form that is `continuous` needs a step of time and series of `min_times`, and is simulated in steps as
-    fine as the noise asks for.
+    formulas of Runge and Kutta are, since slopes travel along; `dt` is an array where steps differ. `label`
+    says what a state's equation is of. A form that is `continuous` needs a step of time and series of
+    `min_times`, and is simulated in steps as fine as the noise asks for.
     """
 
     name: str
