@@ -77,7 +77,7 @@ class MotionSettings:
     beam: int = 24
     max_pairs: int = 2000
     max_triples: int = 250
-    tuned: int = 5
+    tuned: int = 6
     max_tuned: int = 5
     max_reweighted: int = 1200
     max_sums: int = 7

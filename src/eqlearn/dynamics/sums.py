@@ -112,9 +112,14 @@ class TermSearch:
         found = []
         for size in range(1, longest + 1):
             some = [s for s in path if len(s.places) == size and inside[s.places]]
-            for support in sorted(some, key=lambda s: s.loss)[: self.settings.tuned]:
-                if not stop():
-                    found += self._shortened(weak, self._refined(weak, self._read(regression, support)))
+            shapes: set[tuple[Term, ...]] = set()
+            for support in sorted(some, key=lambda s: s.loss):
+                if stop() or len(shapes) >= self.settings.tuned:
+                    break
+                one = self._read(regression, support)
+                if one.key not in shapes:  # else the same terms with constants near by
+                    shapes.add(one.key)
+                    found += self._shortened(weak, self._refined(weak, one))
         return found
 
     def _read(self, regression: Regression, support: Support) -> SumOfTerms:
