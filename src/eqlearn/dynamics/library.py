@@ -89,7 +89,7 @@ class Atom:
     constant: float | None = None
 
     def values(self, X: np.ndarray) -> np.ndarray:
-        u = sum(sign * X[:, place] for place, sign in self.argument)
+        u = np.asarray(sum(sign * X[:, place] for place, sign in self.argument))
         with np.errstate(all="ignore"):
             return np.asarray(SHAPES[self.shape].values(u, self.constant or 0.0))
 

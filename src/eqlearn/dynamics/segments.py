@@ -93,7 +93,7 @@ class Segments:
         if self.weights is None:
             return int(pieces * (times - 1))
         observed = int((self.weights > 0).sum())
-        return max(1, (observed - pieces * states) // max(1, int(self.seen.sum())))
+        return int(max(1, (observed - pieces * states) // max(1, int(self.seen.sum()))))
 
     def times(self, first: int, last: int) -> np.ndarray | float:
         """The time from one place of each piece to another: `(pieces,)`, or one number for all."""
