@@ -99,7 +99,7 @@ class TermSearch:
             step[k] = 1e-4 * spread
             high, low = (columns(one.terms, self.states + sign * step) @ factors for sign in (1, -1))
             found[:, k] = (high - low) / (2e-4 * spread)
-        return np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0)
+        return np.asarray(np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0))
 
     def _tuned_ones(
         self, regression: Regression, weak: WeakForm, path: Sequence[Support], stop: Callable[[], bool]
