@@ -43,7 +43,8 @@ _HOMES = {
     "eqlearn.verify.judge": "SymbolicSolution Verdict judge symbolic_solution",
     # Series to equations of motion
     "eqlearn.validation.trajectories": "Trajectories",
-    "eqlearn.dynamics.discover": "FoundMotion discover_dynamics",
+    "eqlearn.dynamics.discover": "discover_dynamics",
+    "eqlearn.dynamics.found": "FoundMotion",
     "eqlearn.dynamics.hidden": "discover_hidden",
     "eqlearn.dynamics.settings": "MotionSettings",
     "eqlearn.dynamics.forms": "Form register_form",

@@ -1,9 +1,9 @@
 """What type checkers see: the public names where they live (a test compares them with `__init__.py`)."""
 
-from eqlearn.dynamics.discover import FoundMotion as FoundMotion
 from eqlearn.dynamics.discover import discover_dynamics as discover_dynamics
 from eqlearn.dynamics.forms import Form as Form
 from eqlearn.dynamics.forms import register_form as register_form
+from eqlearn.dynamics.found import FoundMotion as FoundMotion
 from eqlearn.dynamics.hidden import discover_hidden as discover_hidden
 from eqlearn.dynamics.settings import MotionSettings as MotionSettings
 from eqlearn.errors import Diverged as Diverged

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from eqlearn.dynamics.segments import Segments
 from eqlearn.dynamics.selection import best_together, fitted_model, snapped, without_spare_terms
-from eqlearn.dynamics.shooting import Segments
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.trajectories import Trajectories
 from moving import lorenz, series_of

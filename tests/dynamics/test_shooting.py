@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from eqlearn.dynamics.forms import simulate
-from eqlearn.dynamics.shooting import Segments, VectorField, enough_substeps, shoot
+from eqlearn.dynamics.segments import Segments
+from eqlearn.dynamics.shooting import VectorField, enough_substeps, shoot
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.validation.trajectories import Trajectories

@@ -113,27 +113,56 @@ def test_two_rows_at_one_time_suggest_an_id(write):
     refused(write(table()), "two rows at the time 0; .* tell them apart with `id`", time="t")
 
 
-def test_uneven_steps_are_explained(write):
+def test_uneven_steps_are_kept_as_times(write):
     frame = table((8,)).drop(index=4)
 
-    refused(write(frame), "uneven steps of time: 1 after the time 1.5, elsewhere 0.5; interpolate", time="t")
+    read = read_series(write(frame), ["u", "v"], time="t").trajectories
+
+    np.testing.assert_allclose(read.times(0), frame["t"])
+    assert read.dt == 0.5
 
 
-def test_different_steps_are_explained(write):
+def test_series_may_have_different_steps(write):
     frame = pd.concat([table((6,)), table((6,), dt=0.1).assign(run=1)])
 
-    refused(write(frame), "different steps of time, from 0.1 to 0.5", time="t", run="run")
+    read = read_series(write(frame), ["u", "v"], time="t", run="run").trajectories
+
+    assert [float(np.diff(read.times(i))[0].round(9)) for i in (0, 1)] == [0.5, 0.1]
+
+
+def test_inputs_are_read_beside_the_states(write):
+    read = read_series(write(table((8,))), ["u"], time="t", inputs=["v", "t"]).trajectories
+
+    assert (read.names, read.input_names) == (("u",), ("v", "t"))
+    np.testing.assert_allclose(read.inputs[0][:, 1], read.times(0))
+
+
+def test_a_missing_input_is_explained(write):
+    frame = table((8,))
+    frame.loc[3, "v"] = np.nan
+
+    with pytest.raises(NotFinite, match="missing or infinite 'v' in row 4"):
+        read_series(write(frame), ["u"], time="t", inputs=["v"])
 
 
 def test_a_series_of_one_row_is_explained(write):
     refused(write(table((6, 1))), "'run' 1 of .* has 1 row", time="t", run="run")
 
 
-def test_a_missing_value_is_explained(write):
-    frame = table()
+def test_a_missing_state_is_kept_as_not_observed(write):
+    frame = table((8,))
     frame.loc[3, "v"] = np.nan
 
-    refused(write(frame), "missing or infinite 'v' in row 4", NotFinite, time="t", run="run")
+    read = read_series(write(frame), ["u", "v"], time="t").trajectories
+
+    assert np.argwhere(np.isnan(read.series[0])).tolist() == [[3, 1]]
+
+
+def test_a_missing_time_is_explained(write):
+    frame = table((8,))
+    frame.loc[3, "t"] = np.nan
+
+    refused(write(frame), "missing or infinite 't' in row 4", NotFinite, time="t")
 
 
 def test_a_state_that_never_changes_is_explained(write):

@@ -31,9 +31,7 @@ def dynamics(
         ),
     ],
     states: Annotated[str, typer.Option(help="The columns that move, such as u,v.", show_default=False)] = "",
-    time: Annotated[
-        str, typer.Option(help="The column of times; steps must be equal.", show_default=False)
-    ] = "",
+    time: Annotated[str, typer.Option(help="The column of times, at any steps.", show_default=False)] = "",
     dt: Annotated[
         float | None, typer.Option(help="The step of time, where no column tells it.", show_default=False)
     ] = None,
@@ -43,6 +41,11 @@ def dynamics(
             "--id", help="The column that tells series apart, by numbers or names; one series without it."
         ),
     ] = "",
+    inputs: Annotated[
+        str,
+        typer.Option(help="Known columns that drive the motion, such as u; or the time.", show_default=False),
+    ] = "",
+    order: Annotated[int, typer.Option(help="2 finds accelerations from positions alone.", min=1, max=2)] = 1,
     latents: Annotated[int, typer.Option(help="How many hidden parameters each series has.", min=0)] = 0,
     form: Annotated[
         Form, typer.Option(help="Rates of change, or a map from one time to the next.")
@@ -72,18 +75,25 @@ def dynamics(
     from eqlearn.search.settings import SCIENCE
 
     options.check_resume(resume, out)
-    table = read_series(data, options.listed_names(states), time=time or None, run=run or None)
+    if latents and (inputs or order == 2):
+        raise InvalidArgument("hidden parameters (`--latents`) go with neither `--inputs` nor `--order` 2")
+    table = read_series(
+        data, options.listed_names(states), time=time or None, run=run or None,
+        inputs=options.listed_names(inputs) if inputs else (),
+    )  # fmt: skip
     table = replace(table, trajectories=_timed(table.trajectories, time, dt, form))
     plan = Plan(
         primitives=primitives or SCIENCE, hidden_layers=hidden_layers, seed=seed, seconds=seconds,
         restarts=restarts, jobs=jobs,
     )  # fmt: skip
     folder = run_folder(out, table.stem)
-    targets = ", ".join(map(find_form(form.value).label, table.trajectories.names))
+    label = find_form(form.value).label if order == 1 else (lambda name: f"d²{name}/dt²")
+    targets = ", ".join(map(label, table.trajectories.names))
     with displayed(seconds, targets, quiet or json) as progress:
         record = search_dynamics(
-            folder, table, plan, form=form.value, latents=latents, resume=resume, progress=progress
-        )
+            folder, table, plan, form=form.value, latents=latents, order=order, resume=resume,
+            progress=progress,
+        )  # fmt: skip
     print_found(record, folder.path, quiet, json)
     if latents and not (quiet or json):
         typer.echo(f"\n{parameters_text(record)}")
@@ -91,8 +101,6 @@ def dynamics(
 
 def _timed(read: Trajectories, time: str, dt: float | None, form: Form) -> Trajectories:
     """The trajectories with the time step of their column of times, or else of `--dt`."""
-    from eqlearn.validation.trajectories import Trajectories
-
     if time and dt is not None:
         raise InvalidArgument(
             f"`--time` {time} tells the step of time, and so does `--dt` {dt:g}; leave one out"
@@ -102,4 +110,4 @@ def _timed(read: Trajectories, time: str, dt: float | None, form: Form) -> Traje
             "rates of change need a step of time: name the column of times with `--time`, give the step with "
             "`--dt`, or look for a map with `--form map`"
         )
-    return read if dt is None else Trajectories(read.series, dt, read.names)
+    return read if dt is None else read.at_step(dt)

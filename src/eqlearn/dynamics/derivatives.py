@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from eqlearn.dynamics.settings import MOTION, MotionSettings
+from eqlearn.numerics.criteria import DECISIVE
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,52 @@ def noise_level(series: Sequence[np.ndarray], settings: MotionSettings = MOTION)
         for k in range(series[0].shape[1])
     ]
     return np.sqrt(left)
+
+
+def smooth_states(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> list[np.ndarray]:
+    """The series `(time, states)` without their noise, at all their times."""
+    columns = []
+    for k in range(series[0].shape[1]):
+        each = [one[:, k] for one in series]
+        window = choose_window(each, settings)
+        columns.append([window.apply(one, 0) for one in each])
+    return [np.stack(states, axis=1) for states in zip(*columns, strict=True)]
+
+
+def smoother(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> list[np.ndarray]:
+    """What smooths each of these series `(time,)`, as a matrix `(time, time)`."""
+    window = choose_window(series, settings)
+    return [np.stack([window.apply(e, 0) for e in np.eye(len(one))], axis=1) for one in series]
+
+
+def slopes_of(series: Sequence[np.ndarray], dt: float, settings: MotionSettings = MOTION) -> list[np.ndarray]:
+    """Rates of change of series `(time, states)` at all their times."""
+    columns = []
+    for k in range(series[0].shape[1]):
+        each = [one[:, k] for one in series]
+        window = choose_window(each, settings)
+        columns.append([window.apply(one, 1) / dt for one in each])
+    return [np.stack(rates, axis=1) for rates in zip(*columns, strict=True)]
+
+
+def deviations(
+    series: Sequence[np.ndarray], states: Sequence[np.ndarray], settings: MotionSettings = MOTION
+) -> list[np.ndarray]:
+    """The standard deviation of the noise at each time, given the smoothed states: the same at all times, or
+    in proportion to the state's size where that is decisively more likely."""
+    found = [np.empty_like(one) for one in series]
+    for k in range(series[0].shape[1]):
+        left = np.concatenate([one[:, k] - s[:, k] for one, s in zip(series, states, strict=True)])
+        size = np.abs(np.concatenate([s[:, k] for s in states]))
+        size = np.maximum(size, settings.least_noise * size.max())
+        equal = max(float(np.sqrt((left**2).mean())), 1e-300)
+        relative = max(float(np.sqrt(((left / size) ** 2).mean())), 1e-300)
+        # Half the difference of deviances: the likelihood of normal noise, at its best in either case.
+        gain = len(left) * (math.log(equal) - math.log(relative)) - float(np.log(size).sum())
+        for one, s in zip(found, states, strict=True):
+            shape = np.maximum(np.abs(s[:, k]), settings.least_noise * size.max()) * relative
+            one[:, k] = shape if gain > DECISIVE else equal
+    return found
 
 
 def _windows(times: int, settings: MotionSettings) -> list[SavitzkyGolay]:

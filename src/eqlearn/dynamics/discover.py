@@ -6,69 +6,27 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from eqlearn.dynamics.derivatives import noise_level
-from eqlearn.dynamics.forms import Form, find_form, simulate
+from eqlearn.dynamics.forms import find_form
+from eqlearn.dynamics.found import FoundMotion
+from eqlearn.dynamics.library import allowed_shapes
+from eqlearn.dynamics.prepared import Prepared
 from eqlearn.dynamics.selection import Model, best_together, fitted_model, snapped, without_spare_terms
 from eqlearn.dynamics.settings import MOTION, SEARCHES, MotionSettings
-from eqlearn.dynamics.shooting import Segments
-from eqlearn.errors import InvalidArgument, counted
+from eqlearn.dynamics.sums import SumOfTerms, TermSearch
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
-from eqlearn.numerics.criteria import EXACT_MOTION
+from eqlearn.numerics.criteria import EXACT_MOTION, EXACT_WEAK
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress, discover
 from eqlearn.search.settings import SCIENCE
 from eqlearn.search.step import Journal
 from eqlearn.symbolic.equation import Equation
+from eqlearn.validation.observed import read_observed
 from eqlearn.validation.options import check_budget, check_settings
-from eqlearn.validation.trajectories import Trajectories, read_trajectories
-
-
-@dataclass(frozen=True)
-class FoundMotion:
-    """What a search for dynamics led to: one equation per state, in `found.best.equations`.
-
-    `found` counts and lists as any search does; its candidates hold one equation for each of `targets`, and
-    their errors are of simulations over `horizon` steps from fitted starts, in units of the states' spread.
-    `noise` is the residual of the simulations of each state, in its own units. `rows` are the tables that
-    were searched: states, and their rates or next values. `latents` `(series, latents)` are the hidden
-    parameters of each series, where there are such, and `latent_errors` their standard errors.
-    """
-
-    found: Found
-    targets: tuple[str, ...]
-    noise: tuple[float, ...]
-    horizon: int
-    dt: float
-    form: str
-    rows: tuple[np.ndarray, np.ndarray] = field(repr=False)
-    latents: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
-    latent_errors: np.ndarray = field(repr=False, default_factory=lambda: np.empty((0, 0)))
-
-    @property
-    def equations(self) -> tuple[Equation, ...]:
-        return self.found.best.equations
-
-    def simulate(self, start: Any, steps: int, latents: Any = ()) -> np.ndarray:
-        """The motion from a start `(states,)`, as `(steps + 1, states)`, with these hidden parameters; NaN
-        from where it diverges on."""
-        values = np.asarray(start, dtype=np.float64)
-        if values.shape != (len(self.targets),):
-            raise InvalidArgument(f"`start` must hold {len(self.targets)} states, got shape {values.shape}")
-        hidden = np.asarray(latents, dtype=np.float64).reshape(-1)
-        count = len(self.found.variables) - len(values)
-        if len(hidden) != count:
-            raise InvalidArgument(f"`latents` must hold {counted(count, 'number')}, got {len(hidden)}")
-        motion = simulate(self.equations, values[None], steps, self.dt, self.form, latents=hidden[None])
-        return np.asarray(motion[0])
-
-    def __str__(self) -> str:
-        return "\n".join(f"{t} = {e}" for t, e in zip(self.targets, self.equations, strict=True))
 
 
 def discover_dynamics(
@@ -76,7 +34,10 @@ def discover_dynamics(
     form: str = "ode",
     *,
     dt: float | None = None,
+    times: Any = None,
     names: Iterable[str] | None = None,
+    inputs: Iterable[str] = (),
+    order: int = 1,
     primitives: PrimitivesLike = SCIENCE,
     hidden_layers: int = 3,
     penalty: str = "half",
@@ -94,32 +55,47 @@ def discover_dynamics(
     which an ODE needs (its constants are in that unit) and a map does not; `seconds` and `restarts`, the
     budget of all states together and of each state; `seed`.
 
-    **Other arguments:** as for `discover`; `journal` gives the journal of the search of that name.
+    **Of an ODE:** `times`, in place of `dt`, where steps are not equal: those of all series, or a list with
+    those of each; NaN in `series`, where nothing was observed; `order` 2 for `d²x/dt² = f(x, dx)` from
+    positions x alone, where `dx` is the velocity, which then is a state.
 
-    Rates come from local polynomials as wide as the noise asks for. Each state is searched by itself, as
-    hard as needed: what is linear in products of states first, then networks of one layer, then all. The
-    equations are then chosen, rid of spare terms, refitted and snapped by simulating the motion itself.
+    **Other arguments:** `inputs`, the names of columns that drive the motion and have no equations, such as
+    a force or the time itself; the others are as for `discover`, and `journal` gives the journal of the
+    search of that name.
+
+    Sums of terms out of a library (monomials, elementary functions of the states, products of both) come
+    first, from the weak form of the equations, for which no derivative of data is taken. What they do not
+    explain is searched for in a table of rates of change, as any table. The equations are then chosen, rid of
+    spare terms, refitted and snapped by simulating the motion itself.
     """
     check_budget(seconds, restarts)
     kind = find_form(form)
     check_settings(settings, MotionSettings)
-    trajectories = read_trajectories(series, dt, names, kind.continuous, kind.min_times)
     began = time.time()
+    trajectories = read_observed(
+        series, dt, names, times=times, inputs=inputs, order=order, continuous=kind.continuous,
+        fewest=kind.min_times,
+    )  # fmt: skip
+    allowed = allowed_shapes(primitives)
+    prepared = Prepared.of(trajectories, kind, settings, order)
     end = math.inf if seconds is None else began + seconds
-    task = _Task(trajectories, kind, settings, began, progress, journal, {
+    degree = 2**hidden_layers if allowed & {"square", "mul", "pow"} else 1
+    task = _Task(prepared, began, progress, journal, (allowed, degree), {
         "primitives": primitives, "penalty": penalty, "seed": seed, "n_jobs": n_jobs,
-        "variables": trajectories.names,
+        "hidden_layers": hidden_layers,
     })  # fmt: skip
-    task.search("products", range(len(trajectories.names)), 1, end, restarts=1)
-    model = task.choose(end)
-    stages = {"one": 1, "all": hidden_layers} if hidden_layers > 1 else {"all": 1}
-    for name, layers in stages.items():
-        todo = task.unexplained(model)
-        if not todo or task.interrupted or time.time() > end:
-            break
-        share = settings.until_one_layer if name == "one" else settings.until_all_layers
-        task.search(name, todo, layers, end if seconds is None else began + share * seconds, restarts)
-        model = task.choose(end, model)
+
+    def until(share: float) -> float:
+        return end if seconds is None else began + share * seconds
+
+    task.sums(until(settings.until_sums))
+    model = task.choose(until(settings.until_choice))
+    if task.follow(model, until(settings.until_second)):
+        model = task.choose(until(settings.until_second_choice), model)
+    todo = task.unexplained(model)
+    if todo and not task.interrupted and time.time() < end:
+        task.search("all", todo, until(settings.until_all_layers), restarts)
+        model = task.choose(until(settings.until_last_choice), model)
     return task.finish(model, end)
 
 
@@ -128,25 +104,60 @@ class _Task:
 
     def __init__(
         self,
-        trajectories: Trajectories,
-        form: Form,
-        settings: MotionSettings,
+        prepared: Prepared,
         began: float,
         progress: Callable[[Progress], None] | None,
         journal: Callable[[str], Journal] | None,
+        vocabulary: tuple[frozenset[str], int],
         options: dict[str, Any],
     ) -> None:
-        self.trajectories, self.form, self.settings, self.began = trajectories, form, settings, began
+        self.vocabulary = vocabulary
+        self.prepared, self.trajectories, self.began = prepared, prepared.trajectories, began
+        self.form, self.settings = prepared.form, prepared.settings
         self.progress, self.journal, self.options = progress, journal, options
-        self.X, self.y = form.table(trajectories, settings)
-        self.noise = np.zeros(len(trajectories.names))
-        if form.continuous:
-            self.noise = noise_level(trajectories.long, settings) / trajectories.spread
-        self.segments = Segments.of(
-            trajectories, form.name, settings.short_steps, settings.choice_segments, settings=settings
-        )
-        self.found: list[dict[str, Found]] = [{} for _ in trajectories.names]
+        self.X, self.y = prepared.table
+        self.found: list[dict[str, Found]] = [{} for _ in self.trajectories.names]
+        self.linear: list[list[Equation]] = [[] for _ in self.trajectories.names]
         self.stopped = False
+
+    def sums(self, end: float) -> None:
+        """Sparse sums of library terms for each state, in the weak form."""
+        found = self._sums(self.prepared, end)
+        if 0 < self.prepared.noise.max() < self.settings.maybe_clean:
+            # Where motion is fast, smoothing takes away more of it than there is noise.
+            clean = self.prepared.clean()
+            others = self._sums(clean, end)
+            if all(sums[0].loss < EXACT_WEAK for sums in others):
+                found, self.prepared = others, clean
+        for k, sums in zip(self.prepared.sought, found, strict=True):
+            self.linear[k] = [one.equation(self.trajectories.variables) for one in sums]
+        steps = self.settings.noisy_steps if self.prepared.noisy else self.settings.short_steps
+        self.segments = self.prepared.segments(steps, self.settings.choice_segments)
+
+    def follow(self, model: Model, end: float) -> bool:
+        """Sums of terms once more, in the states as a model moves; whether there are any new ones."""
+        prepared = self.prepared.followed(model)
+        if prepared is None or self.stop(end)():
+            return False
+        before = [list(front) for front in self.linear]
+        for k, sums in zip(prepared.sought, self._sums(prepared, end), strict=True):
+            self.linear[k] = [one.equation(self.trajectories.variables) for one in sums]
+        return self.linear != before
+
+    def _sums(self, prepared: Prepared, end: float) -> list[list[SumOfTerms]]:
+        search = TermSearch(prepared.states, *self.vocabulary, self.settings)
+        found = []
+        for k in prepared.sought:
+            noisy = prepared.smoothing is not None and not self.stop(end)()
+            sums = search.candidates(prepared.weak[k], self.stop(end), tune=not noisy)
+            if noisy:
+                # Noise in the states is in the terms as well, as far as the equation is steep there.
+                slopes = search.slopes(sums[0])
+                again = search.candidates(prepared.reweighted(k, slopes), self.stop(end))
+                known = {one.key for one in again}
+                sums = again + [one for one in sums if one.key not in known][: self.settings.max_sums // 3]
+            found.append(sums)
+        return found
 
     @property
     def every(self) -> list[Found]:
@@ -167,17 +178,16 @@ class _Task:
                 rounds, restarts = rounds + found.rounds, restarts + found.restarts
             self.progress(Progress(rounds, restarts, time.time() - self.began, best))
 
-    def search(self, name: str, states: Sequence[int], layers: int, end: float, restarts: int | None) -> None:
+    def search(self, name: str, states: Sequence[int], end: float, restarts: int | None) -> None:
         """Searches each of these states by itself; the time until `end` is shared evenly."""
         for place, k in enumerate(states):
             share = (end - time.time()) / (len(states) - place)
             if self.interrupted or share <= 0:
-                if self.found[k]:
-                    continue
-                restarts, share = 1, math.inf  # the least there is: every state must have an equation
+                continue
             journal = None if self.journal is None else self.journal(f"{k}-{name}")
             self.found[k][name] = discover(
-                self.X, self.y[:, k], hidden_layers=layers, restarts=restarts, settings=SEARCHES[name],
+                self.X, self.y[:, k], restarts=restarts, settings=SEARCHES[name],
+                variables=self.trajectories.variables,
                 seconds=None if math.isinf(share) else max(share, 0.1),
                 progress=self._joint_report(k, name), journal=journal, **self.options,
             )  # fmt: skip
@@ -205,8 +215,7 @@ class _Task:
 
     def choose(self, end: float, before: Model | None = None) -> Model:
         """The best equations together, of all that were found so far."""
-        best = [_best(each) for each in self.found]
-        first = [b.equations[0] for b in best if b is not None] if before is None else before.equations
+        first = [front[0] for front in self._fronts] if before is None else before.equations
         try:
             model = best_together(self._fronts, first, self.segments, self.stop(end))
         except KeyboardInterrupt:
@@ -217,34 +226,34 @@ class _Task:
 
     @property
     def _fronts(self) -> list[list[Equation]]:
-        """All equations that each state's searches found, simplest first."""
-        fronts = [pareto_front([c for found in each.values() for c in found.front]) for each in self.found]
-        longest = self.settings.max_simulated
-        short = [[c.equation for c in front if c.complexity <= longest] for front in fronts]
-        return [some or [front[0].equation] for some, front in zip(short, fronts, strict=True)]
+        """All equations that were found for each state: the most promising sums of terms first, then what
+        searches found, simplest first."""
+        fronts = []
+        for k, each in enumerate(self.found):
+            if k in self.prepared.known:
+                fronts.append([self.prepared.known[k]])
+                continue
+            front = pareto_front([c for found in each.values() for c in found.front])
+            short = [c.equation for c in front if c.complexity <= self.settings.max_simulated]
+            fronts.append([*self.linear[k], *short])
+        return fronts
 
     def unexplained(self, model: Model) -> list[int]:
-        """The states whose simulation misses more than the noise, or whose equation is long."""
+        """The states whose simulation misses more than the noise."""
         if not model.fit.finite:
-            return list(range(len(self.trajectories.names)))
-        enough = np.maximum(self.settings.above_noise * self.noise, EXACT_MOTION)
-        return [
-            k
-            for k, equation in enumerate(model.equations)
-            if model.fit.errors[k] > enough[k] or equation.complexity > self.settings.max_short
-        ]
+            return self.prepared.sought
+        enough = np.maximum(self.settings.above_noise * self.prepared.noise, EXACT_MOTION)
+        return [k for k in self.prepared.sought if model.fit.errors[k] > enough[k]]
 
     def finish(self, model: Model, end: float) -> FoundMotion:
         """Refits on long pieces where there is noise, snaps, and lists the front."""
         noisy = model.fit.finite and model.error > self.settings.noisy
         steps = self.settings.long_steps if noisy else self.settings.short_steps
-        segments = Segments.of(
-            self.trajectories, self.form.name, steps, self.settings.fit_segments, settings=self.settings
-        )
+        segments = self.prepared.segments(steps, self.settings.fit_segments)
         try:
-            final = fitted_model(model.equations, segments)
+            final = fitted_model(model.equations, segments, stop=self.stop(end))
             if final.fit.finite:
-                model = snapped(without_spare_terms(final, self.stop(end)))
+                model = snapped(without_spare_terms(final, self.stop(end)), self.stop(end))
         except KeyboardInterrupt:
             self.stopped = True
         best = model.candidate()
@@ -254,13 +263,14 @@ class _Task:
             best=best, front=front,
             restarts=sum(f.restarts for f in every), rounds=sum(f.rounds for f in every),
             exact_restarts=sum(f.exact_restarts for f in every), failures=dict(failures),
-            seconds=time.time() - self.began, ended=self._ended(best, end), variables=self.trajectories.names,
-            inputs=self.trajectories.names,
+            seconds=time.time() - self.began, ended=self._ended(best, end),
+            variables=self.trajectories.variables, inputs=self.trajectories.variables,
         )  # fmt: skip
         return FoundMotion(
-            found, tuple(map(self.form.label, self.trajectories.names)),
+            found, self.prepared.targets,
             tuple(float(n) for n in model.fit.errors * self.trajectories.spread),
             model.segments.values.shape[1] - 1, self.trajectories.dt, self.form.name, (self.X, self.y),
+            inputs=self.trajectories.input_names, even=self.prepared.even,
         )  # fmt: skip
 
     def _ended(self, best: Candidate, end: float) -> str:
@@ -272,7 +282,7 @@ class _Task:
 
     def _joint_front(self, best: Candidate, model: Model, stop: Callable[[], bool]) -> tuple[Candidate, ...]:
         """The chosen equations, and what each bound on a state's formula would have given."""
-        fronts = self._fronts
+        fronts = [sorted(front, key=lambda e: e.complexity) for front in self._fronts]
         bounds = sorted({e.complexity for front in fronts for e in front})
         seen, candidates = set(), [best]
         for bound in bounds[:8]:
@@ -283,7 +293,7 @@ class _Task:
             if chosen in seen or sum(e.complexity for e in chosen) >= best.complexity:
                 continue
             seen.add(chosen)
-            candidates.append(fitted_model(chosen, model.segments).candidate())
+            candidates.append(fitted_model(chosen, model.segments, stop=stop).candidate())
         return (*(c for c in pareto_front(candidates) if c.training_error > best.training_error), best)
 
 

@@ -49,15 +49,15 @@ class Form:
 
     `table(trajectories, settings)` gives states and what the equations should give there, `(rows, states)`;
     `step(f, y, dt, substeps)` the states one step of time later, which must be linear in `y` and `f`, as the
-    formulas of Runge and Kutta are, since slopes travel along. `label` says what a state's equation is of.
-    A form that is `continuous` needs a step of time and series of `min_times`, and is simulated in steps as
-    fine as the noise asks for.
+    formulas of Runge and Kutta are, since slopes travel along; `dt` is an array where steps differ. `label`
+    says what a state's equation is of. A form that is `continuous` needs a step of time and series of
+    `min_times`, and is simulated in steps as fine as the noise asks for.
     """
 
     name: str
     label: Callable[[str], str]
     table: Callable[[Trajectories, MotionSettings], tuple[np.ndarray, np.ndarray]]
-    step: Callable[[Rate, np.ndarray, float, int], np.ndarray]
+    step: Callable[[Rate, np.ndarray, Any, int], np.ndarray]
     continuous: bool = False
     min_times: int = 2
 
@@ -81,7 +81,7 @@ def _successors(trajectories: Trajectories, settings: MotionSettings) -> tuple[n
     return np.concatenate([one[:-1] for one in series]), np.concatenate([one[1:] for one in series])
 
 
-def _integrated(f: Rate, y: np.ndarray, dt: float, substeps: int) -> np.ndarray:
+def _integrated(f: Rate, y: np.ndarray, dt: Any, substeps: int) -> np.ndarray:
     for _ in range(substeps):
         y = _rk4(f, y, dt / substeps)
     return y

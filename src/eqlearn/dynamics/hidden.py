@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from eqlearn.dynamics.discover import FoundMotion, discover_dynamics
+from eqlearn.dynamics.discover import discover_dynamics
 from eqlearn.dynamics.forms import find_form
+from eqlearn.dynamics.found import FoundMotion
+from eqlearn.dynamics.segments import Segments
 from eqlearn.dynamics.settings import MOTION, MotionSettings
-from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, enough_substeps, shoot
+from eqlearn.dynamics.shooting import ShootingFit, VectorField, enough_substeps, shoot
 from eqlearn.errors import InvalidArgument
 from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE
 from eqlearn.search.candidate import Candidate
@@ -48,6 +50,13 @@ def discover_hidden(
     kind = find_form(form)
     trajectories = read_trajectories(series, dt, names, kind.continuous, kind.min_times)
     check_latents(latents, trajectories, settings.min_series)
+    usual = {"times": None, "inputs": (), "order": 1}
+    refused = [name for name, value in usual.items() if options.get(name, value) is not value]
+    if refused or trajectories.clocks is not None or trajectories.inputs:
+        raise InvalidArgument(
+            "hidden parameters are found in series at even steps of time, with no value missing, without "
+            f"inputs and of order 1; leave out `{(refused or ['latents'])[0]}`"
+        )
     began = time.time()
     size = [
         float(((one - one.mean(axis=0)) / trajectories.spread).std(axis=0).sum())

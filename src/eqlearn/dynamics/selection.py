@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 import sympy as sp
 
-from eqlearn.dynamics.shooting import Segments, ShootingFit, VectorField, enough_substeps, shoot
+from eqlearn.dynamics.segments import Segments
+from eqlearn.dynamics.shooting import ShootingFit, VectorField, enough_substeps, flow, shoot
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE, description_length
 from eqlearn.numerics.stepwise import eliminate
@@ -38,13 +39,24 @@ class Model:
         """Root mean square residual of the simulations, relative to the spread of the states."""
         return float(np.sqrt((self.fit.errors**2).mean()))
 
+    def motion(self) -> np.ndarray:
+        """Each piece as the equations move from its fitted start, `(pieces, times, states)`."""
+        fit = self.fit
+        substeps = enough_substeps(self.equations, self.segments, float(fit.errors.min()))
+        return np.asarray(flow(self.vector_field, self.segments, fit.values, fit.starts, substeps)[..., 0])
+
     def length(self, weight: float) -> float:
         """Nats to describe the motion given the equations, and the equations; residuals count by `weight`."""
         if not self.fit.finite:
             return math.inf
         rows = self.segments.rows
         motion = sum(weight * rows * math.log(max(float(e), MOTION_TOLERANCE)) for e in self.fit.errors)
-        return motion + description_length(0, 1.0, *formula_costs(self.equations, self.constants, rows))
+        return motion + self.formula_length
+
+    @cached_property
+    def formula_length(self) -> float:
+        """Nats to describe the equations."""
+        return description_length(0, 1.0, *formula_costs(self.equations, self.constants, self.segments.rows))
 
     @property
     def weight(self) -> float:
@@ -70,27 +82,38 @@ class Model:
         )  # fmt: skip
 
     def beats(self, other: Model) -> bool:
-        """Whether this is the shorter description; the more accurate one says how much residuals count."""
+        """Whether this is the shorter description; the more accurate one says how much residuals count, and
+        where both are exact, only the formulas count: the motion can't tell which is right."""
+        if max(self.error, other.error) < EXACT_MOTION:
+            return self.formula_length < other.formula_length
         weight = min(self, other, key=lambda model: model.error).weight
         return self.length(weight) < other.length(weight)
 
 
 def fitted_model(
-    equations: Sequence[Equation], segments: Segments, *, before: Model | None = None, iterations: int = 8
+    equations: Sequence[Equation],
+    segments: Segments,
+    *,
+    before: Model | None = None,
+    iterations: int = 8,
+    stop: Callable[[], bool] = never,
 ) -> Model:
-    """Equations with their constants fitted through the motion; starts are those of `before`, if given."""
+    """Equations with their constants fitted through the motion, until `stop()`; starts are those of `before`,
+    if given."""
     vector_field = VectorField(equations)
     same = before is not None and before.fit.starts.shape == segments.values[:, 0].shape
     starts = before.fit.starts if before is not None and same else None
     # Coarse steps show what is far off; what comes close is integrated as finely as it deserves.
     substeps, values = enough_substeps(equations, segments, 1.0), None
     while True:
-        fit = shoot(vector_field, segments, values, starts=starts, substeps=substeps, iterations=iterations)
+        fit = shoot(
+            vector_field, segments, values, starts=starts, substeps=substeps, iterations=iterations, stop=stop
+        )
         model = Model(vector_field, fit, segments)
         tried, values, starts = substeps, fit.values, fit.starts
         if fit.finite:
             substeps = enough_substeps(model.equations, segments, float(fit.errors.min()))
-        if substeps <= tried:
+        if substeps <= tried or stop():
             return model
 
 
@@ -104,13 +127,19 @@ def best_together(
 
     From `stop` on no more alternatives are tried, and no more terms left out.
     """
-    model = fitted_model(first, segments)
+    model = fitted_model(first, segments, stop=stop)
+    tried = {tuple(map(_skeleton, model.equations))}
     for _ in range(segments.settings.sweeps):
         before = model
         for k, front in enumerate(fronts):
             for equation in front:
-                if not stop() and _may_gain(model, k, equation):
-                    trial = _replaced(model, k, equation)
+                if stop() or not _may_gain(model, k, equation):
+                    continue
+                equations = list(map(_skeleton, model.equations))
+                equations[k] = _skeleton(equation)
+                if tuple(equations) not in tried:
+                    tried.add(tuple(equations))
+                    trial = _replaced(model, k, equation, stop)
                     model = trial if trial.beats(model) else model
         if model is before:
             break
@@ -120,7 +149,7 @@ def best_together(
 def _may_gain(model: Model, state: int, equation: Equation) -> bool:
     """Whether another equation of a state is one, and not longer where all simulations are exact already."""
     mine = model.equations[state]
-    exact = bool((model.fit.errors <= MOTION_TOLERANCE).all())
+    exact = model.error < EXACT_MOTION
     return _skeleton(equation) != _skeleton(mine) and not (exact and equation.complexity >= mine.complexity)
 
 
@@ -128,11 +157,12 @@ def _skeleton(equation: Equation) -> Equation:
     return equation.with_constants([0.5] * len(equation.constants))
 
 
-def _replaced(model: Model, state: int, equation: Equation) -> Model:
+def _replaced(model: Model, state: int, equation: Equation, stop: Callable[[], bool] = never) -> Model:
     """The model with another equation for one state, fitted anew."""
     equations = list(model.equations)
     equations[state] = equation
-    return fitted_model(equations, model.segments, before=model if model.fit.finite else None)
+    before = model if model.fit.finite else None
+    return fitted_model(equations, model.segments, before=before, stop=stop)
 
 
 def without_spare_terms(model: Model, stop: Callable[[], bool] = never) -> Model:
@@ -141,7 +171,7 @@ def without_spare_terms(model: Model, stop: Callable[[], bool] = never) -> Model
     def smaller(models: list[Model]) -> list[list[Model]]:
         return [
             [
-                _replaced(model, k, equation)
+                _replaced(model, k, equation, stop)
                 for k, whole in enumerate(model.equations)
                 for equation in _without_one_term(whole)
                 if not stop()
@@ -161,7 +191,7 @@ def _without_one_term(equation: Equation) -> list[Equation]:
     return [Equation(whole - term, equation.variables).simplified() for term in terms]
 
 
-def snapped(model: Model) -> Model:
+def snapped(model: Model, stop: Callable[[], bool] = never) -> Model:
     """The model with constants moved to simple numbers near them, as long as the description gets no
     longer."""
     vector_field, segments = model.vector_field, model.segments
@@ -176,6 +206,6 @@ def snapped(model: Model) -> Model:
         ratios = np.maximum(after.errors, MOTION_TOLERANCE) / np.maximum(before.errors, MOTION_TOLERANCE)
         return model.weight * segments.rows * float(np.log(ratios).sum())
 
-    numbers, fit = snap_in_turn(model.fit, segments.rows, refit, rise)
+    numbers, fit = snap_in_turn(model.fit, segments.rows, refit, rise, stop=stop)
     final = [equation.simplified() for equation in vector_field.equations(numbers)]
     return fitted_model(final, segments, before=Model(vector_field, fit, segments))

@@ -13,14 +13,32 @@ class MotionSettings:
 
     Rates of change come from Savitzky-Golay filters of these degrees, each judged by the one two degrees
     above it (wider windows than `max_half_window` change little and cost much), and are searched in
-    `rate_rows`: neighbouring rates come from the same values. Simulations that choose among equations take
-    `short_steps` of `choice_segments`; the last fit takes `fit_segments`, of `long_steps` where an error
-    above `noisy`, in units of the spread, says that constants gain from them. A state is explained when its
-    simulation misses by at most `above_noise` times the noise and its law has at most `max_short` nodes; an
-    integrator's own error may be `below_noise` times the noise, and a step of time is divided at most
-    `max_substeps` times for it. Laws of more than `max_simulated` nodes follow the errors of the rates, not
-    the motion. States try their alternatives in at most `sweeps`. Searches of one layer and of all layers end
-    at these shares of the time; the rest is for the choice and the fit.
+    `rate_rows`: neighbouring rates come from the same values. States whose noise is below `clean`, in units
+    of the spread, are not smoothed, and where it is below `maybe_clean` sums of terms are tried without.
+    Noise in proportion to a state is at least what it is at `least_noise` of the largest value. Series with
+    longer gaps than `max_gap` steps are cut there; a spline goes through values that every other one of them
+    predicts to `exact_spline` of the spread.
+
+    Test functions of the weak form, at most `max_tests`, are `test_widths` times as wide as the one whose
+    spectrum ends, at `spectrum_widths` standard deviations, where that of the data turns into noise; one is
+    a quarter of a series wide. None is below `min_half_test` steps to either side. Monomials have at most
+    `max_monomial_degree` and are at most `max_monomials`; sums have at most `max_terms`, and the `beam` best
+    of each length grow, among them all pairs of at most `max_pairs` columns and all triples of at most
+    `max_triples`. At most `max_sums` of them, at most `max_behind` nats behind the best, are simulated;
+    before, the `tuned` best with constants inside of each length up to `max_tuned` are tuned, and
+    it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a factor
+    `tuning_reach` away from where they were tried. In at most `max_reweighted` times, noise inside the terms
+    is counted, too.
+
+    Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where
+    there is more noise than `noisy`; the last fit takes `fit_segments`, of `long_steps` in noise. A state is
+    explained when its simulation misses by at most `above_noise` times the noise. An integrator's own error
+    may be `below_noise` times the noise; a step of time is divided at most `max_substeps` times for it, fewer
+    where a piece would take more than `max_piece_steps`, and up to `max_stride` are taken at once where the
+    error may be more than `coarse`. Laws of more than `max_simulated` nodes follow the errors of the rates,
+    not the motion. States try their alternatives in at most `sweeps`. Sums of terms, the first choice,
+    sums in the states as the model moves and their choice, the search in rates and the last choice end at
+    these shares of the time; the rest is for the fit.
 
     A hidden parameter needs `min_series`; the series that moves most gets the share `leading` of the time,
     and each is then fitted on `hidden_segments`. A constant differs between series if it varies by more than
@@ -30,24 +48,53 @@ class MotionSettings:
     window_degrees: tuple[int, ...] = (2, 4, 6, 8)
     max_half_window: int = 250
     short_steps: int = 10
-    long_steps: int = 40
+    long_steps: int = 255
     choice_segments: int = 40
     fit_segments: int = 120
     rate_rows: int = 300
     above_noise: float = 1.15
     below_noise: float = 0.02
     noisy: float = 1e-4
-    max_short: int = 16
     max_simulated: int = 60
     sweeps: int = 3
     max_substeps: int = 32
-    until_one_layer: float = 0.45
-    until_all_layers: float = 0.75
+    max_stride: int = 8
+    max_piece_steps: int = 640
+    coarse: float = 1e-5
+    until_all_layers: float = 0.8
     min_series: int = 5
     leading: float = 0.8
     hidden_segments: int = 20
     differing_errors: float = 4.0
     differing_share: float = 1e-4
+    spectrum_widths: float = 2.0
+    test_widths: tuple[float, ...] = (0.5, 1.0, 2.0)
+    min_half_test: int = 8
+    max_tests: int = 240
+    max_monomial_degree: int = 6
+    max_monomials: int = 36
+    max_terms: int = 8
+    beam: int = 24
+    max_pairs: int = 2000
+    max_triples: int = 250
+    tuned: int = 6
+    max_tuned: int = 5
+    max_reweighted: int = 1200
+    max_sums: int = 7
+    symbols: int = 8
+    tuning_reach: float = 2.0
+    max_behind: float = 20.0
+    clean: float = 1e-5
+    maybe_clean: float = 5e-3
+    least_noise: float = 0.01
+    max_gap: float = 10.0
+    exact_spline: float = 1e-3
+    noisy_steps: int = 127
+    until_sums: float = 0.25
+    until_choice: float = 0.4
+    until_second: float = 0.55
+    until_second_choice: float = 0.68
+    until_last_choice: float = 0.9
 
 
 @dataclass(frozen=True)
@@ -73,9 +120,5 @@ class FinishSettings:
 
 
 MOTION, FINISH = MotionSettings(), FinishSettings()
-# What is linear in products of states is found at once; rates are never exact, so nothing exact comes before.
-SEARCHES = {
-    "products": Settings(strategies=("elimination",)),
-    "one": Settings(strategies=()),
-    "all": Settings(strategies=("elimination", *STRATEGY_ORDER[1:-1])),
-}
+# Sums of library terms come from the weak form; what is left is no sum of one bank of inputs.
+SEARCHES = {"all": Settings(strategies=STRATEGY_ORDER[1:])}

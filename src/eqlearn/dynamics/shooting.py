@@ -3,56 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import sympy as sp
 import torch
 
-from eqlearn.dynamics.forms import find_form, simulate
-from eqlearn.dynamics.settings import MOTION, MotionSettings
-from eqlearn.functions import NUMPY
+from eqlearn.dynamics.forms import find_form
+from eqlearn.dynamics.segments import Segments
+from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.criteria import MOTION_ROUNDING, MOTION_TOLERANCE
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.parametric import Formula
-from eqlearn.validation.trajectories import Trajectories
-
-
-@dataclass(frozen=True, eq=False)
-class Segments:
-    """Pieces of series, all of one length, `(pieces, times, states)`, in units of each state's spread.
-
-    They are the data of a least-squares problem rather than `Trajectories`: scaled, and of equations of one
-    `form`.
-    """
-
-    values: np.ndarray
-    scale: np.ndarray
-    dt: float
-    form: str
-    settings: MotionSettings = MOTION
-
-    @staticmethod
-    def of(
-        trajectories: Trajectories,
-        form: str,
-        steps: int,
-        most: int,
-        scale: np.ndarray | None = None,
-        settings: MotionSettings = MOTION,
-    ) -> Segments:
-        """From `Trajectories.pieces`; the `scale` is the trajectories' own spread by default."""
-        scale = trajectories.spread if scale is None else scale
-        return Segments(trajectories.pieces(steps, most) / scale, scale, trajectories.dt, form, settings)
-
-    @property
-    def rows(self) -> int:
-        """How many values of each state test the equations: all but those that the free starts use up."""
-        series, steps = self.values.shape[:2]
-        return int(series * (steps - 1))
 
 
 class VectorField:
@@ -69,18 +37,47 @@ class VectorField:
         pairs = zip(self.formulas, self.places, strict=True)
         return tuple(formula.with_constants(constants[place]) for formula, place in pairs)
 
-    def linearise(self, states: np.ndarray, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values `(rows, states)`, and their slopes by states and then constants, at such states."""
-        rows, count = states.shape
-        values, slopes = np.empty((rows, count)), np.zeros((rows, count, count + len(constants)))
-        for k, (formula, place) in enumerate(zip(self.formulas, self.places, strict=True)):
-            value, by = formula.differentiated
-            columns = [*states.T, *constants[place]]
-            values[:, k] = value.run(NUMPY, columns, value.constants, np.float64)
-            for j, slope in by.items():
-                found = slope.run(NUMPY, columns, slope.constants, np.float64)
-                slopes[:, k, j if j < count else j + place.start] = found
+    def values(self, points: np.ndarray, constants: np.ndarray) -> np.ndarray:
+        """Values `(rows, states)` at points `(rows, states and inputs)`."""
+        found = np.empty((len(points), len(self.formulas)))
+        for k, value in enumerate(self._compiled[0](*points.T, *constants)):
+            found[:, k] = value
+        return found
+
+    def linearise(self, points: np.ndarray, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Values `(rows, states)`, and their slopes by states and then constants, at such points."""
+        count = len(self.formulas)
+        _, both, places = self._compiled
+        found = both(*points.T, *constants)
+        values, slopes = (
+            np.empty((len(points), count)),
+            np.zeros((len(points), count, count + len(constants))),
+        )
+        for k in range(count):
+            values[:, k] = found[k]
+        for (k, j), slope in zip(places, found[count:], strict=True):
+            slopes[:, k, j] = slope
         return values, slopes
+
+    @cached_property
+    def _compiled(self) -> tuple[Callable[..., Any], Callable[..., Any], list[tuple[int, int]]]:
+        """What computes the values, the values and all slopes that are not zero, and where these belong: all
+        at once, each common part once."""
+        variables = [real_symbol(name) for name in self.formulas[0].variables]
+        constants = [sp.Dummy(f"c{i}", real=True) for i in range(len(self.start))]
+        values = [f.filled(constants[p]) for f, p in zip(self.formulas, self.places, strict=True)]
+        # |g| of a g that SymPy can't prove real has slopes that it can't write in real functions.
+        smooth = [value.replace(sp.Abs, lambda inner: sp.sqrt(inner**2)) for value in values]
+        slopes, places = [], []
+        for k, value in enumerate(smooth):
+            for j, symbol in enumerate([*variables[: len(values)], *constants]):
+                slope = sp.diff(value, symbol) if value.has(symbol) else sp.S.Zero
+                if slope != 0:
+                    slopes.append(slope.replace(sp.sign, lambda inner: inner / sp.Abs(inner)))
+                    places.append((k, j))
+        symbols, modules = [*variables, *constants], ["scipy", "numpy"]
+        alone = sp.lambdify(symbols, values, modules, cse=True)
+        return alone, sp.lambdify(symbols, [*values, *slopes], modules, cse=True), places
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +103,9 @@ def shoot(
     *,
     fixed: np.ndarray | None = None,
     starts: np.ndarray | None = None,
-    substeps: int = 1,
+    substeps: float = 1,
     iterations: int = 12,
+    stop: Callable[[], bool] = never,
 ) -> ShootingFit:
     """Fits all constants and the start of every piece to the observed states, by Levenberg-Marquardt.
 
@@ -123,43 +121,94 @@ def shoot(
         Rule(iterations, up=30.0, least=1e-12, gain=1e-9, rounding=MOTION_ROUNDING),
         fixed=torch.cat([held, torch.zeros(at.numel(), dtype=torch.bool)])[None],
         units=torch.cat([torch.zeros_like(c), torch.ones(at.numel())])[None],
+        stop=stop,
     )
     c, at = point[0, : len(c)], point[0, len(c) :].view(at.shape)
     return _fit(system, segments, at.numpy(), c.numpy(), (~held).numpy())
 
 
-def _linearised(law: VectorField, segments: Segments, point: np.ndarray, substeps: int) -> SquareRoot:
+def _linearised(law: VectorField, segments: Segments, point: np.ndarray, substeps: float) -> SquareRoot:
     """The residuals of the simulation of each piece, with slopes by the constants and by the piece's start;
     not finite if a slope is not."""
     pieces, times, count = segments.values.shape
     c, starts = np.split(point, [len(law.start)])
-    residual = np.full(segments.values.shape, np.nan)
-    slopes = np.zeros((pieces, times, count, count + len(c)))
-    scale = segments.scale
-    # The states, and beside each its slopes by the starts and the constants.
-    at = np.zeros((pieces, count, 1 + count + len(c)))
-    at[:, :, 0], at[:, :, 1 : 1 + count] = starts.reshape(pieces, count), np.eye(count)
-
-    def rate(at: np.ndarray) -> np.ndarray:
-        after = np.empty_like(at)
-        value, by = law.linearise(at[:, :, 0] * scale, c)
-        after[:, :, 0] = value / scale
-        after[:, :, 1:] = (by[:, :, :count] * scale / scale[:, None]) @ at[:, :, 1:]
-        after[:, :, 1 + count :] += by[:, :, count:] / scale[:, None]
-        return after
-
-    advance = find_form(segments.form).step
-    with np.errstate(all="ignore"):
-        for step in range(times):
-            residual[:, step] = at[:, :, 0] - segments.values[:, step]
-            slopes[:, step] = at[:, :, 1:]
-            if not np.isfinite(at[:, :, 0]).all() or step == times - 1:
-                break
-            at = advance(rate, at, segments.dt, substeps)
+    motion = flow(law, segments, c, starts.reshape(pieces, count), substeps, slopes=True)
+    residual, slopes = motion[..., 0] - segments.values, motion[..., 1:]
+    if segments.weights is not None:
+        residual, slopes = residual * segments.weights, slopes * segments.weights[..., None]
     if not np.isfinite(slopes).all():
         residual[:] = np.nan
     matrix = slopes.reshape(pieces, times * count, -1)
     return SquareRoot(residual.reshape(pieces, -1), lambda: (matrix[..., count:], matrix[..., :count]))
+
+
+def flow(
+    law: VectorField,
+    segments: Segments,
+    constants: np.ndarray,
+    starts: np.ndarray,
+    substeps: float,
+    *,
+    slopes: bool = False,
+) -> np.ndarray:
+    """The motion of each piece from its start `(pieces, states)`, as `(pieces, times, states, 1)`, and with
+    `slopes` beside each value its slopes by the starts and the constants; all in units of the spread.
+
+    A step of time is divided into `substeps`; below 1, the integrator takes so many steps at once, and values
+    in between are those of the cubic that has the values and the rates at both ends (Hermite).
+    """
+    pieces, times, count = segments.values.shape
+    form, scale = find_form(segments.form), segments.scale
+    driven, stride = segments.drive is not None, max(1, round(1 / substeps))
+    width = 1 + count + len(constants) if slopes else 1
+    # Inputs are functions of time, which is then the last state.
+    at = np.zeros((pieces, count + driven, width))
+    at[:, :count, 0] = starts
+    if slopes:
+        at[:, :count, 1 : 1 + count] = np.eye(count)
+    motion = np.full((pieces, times, count, width), np.nan)
+    motion[:, 0] = at[:, :count]
+
+    def rate(at: np.ndarray) -> np.ndarray:
+        after = np.zeros_like(at)
+        points = at[:, :count, 0] * scale
+        if segments.drive is not None:
+            points = np.concatenate([points, segments.drive(at[:, count, 0])], axis=1)
+            after[:, count, 0] = 1.0 if form.continuous else at[:, count, 0] + segments.dt
+        if not slopes:
+            after[:, :count, 0] = law.values(points, constants) / scale
+            return after
+        value, by = law.linearise(points, constants)
+        after[:, :count, 0] = value / scale
+        after[:, :count, 1:] = (by[:, :, :count] * scale / scale[:, None]) @ at[:, :count, 1:]
+        after[:, :count, 1 + count :] += by[:, :, count:] / scale[:, None]
+        return after
+
+    with np.errstate(all="ignore"):
+        for first in range(0, times - 1, stride):
+            last = min(first + stride, times - 1)
+            time = segments.times(first, last)
+            step = time if isinstance(time, float) else time[:, None, None]
+            before, at = at, form.step(rate, at, step, max(1, round(substeps)))
+            motion[:, last] = at[:, :count]
+            if last > first + 1:
+                cubic = _hermite(before, at, rate(before), rate(at), step)
+                for between in range(first + 1, last):
+                    share = np.reshape(segments.times(first, between) / np.asarray(time), (-1, 1, 1))
+                    motion[:, between] = cubic(share)[:, :count]
+            if not np.isfinite(at[:, :count, 0]).all():
+                break
+    return motion
+
+
+def _hermite(
+    before: np.ndarray, after: np.ndarray, leaving: np.ndarray, arriving: np.ndarray, step: np.ndarray | float
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The cubic with these values and rates at both ends of a step, by the share of the step."""
+    return lambda s: np.asarray(
+        (1 + 2 * s) * (1 - s) ** 2 * before + s * s * (3 - 2 * s) * after
+        + step * s * (1 - s) * ((1 - s) * leaving - s * arriving)
+    )  # fmt: skip
 
 
 def _fit(
@@ -170,7 +219,8 @@ def _fit(
         errors[free] = math.inf
         return ShootingFit(c, errors, starts, np.full(count, math.inf))
     residual = system.residual.reshape(segments.values.shape)
-    variance = float((residual**2).sum()) / max(1, segments.rows * count - int(free.sum()))
+    observed = segments.rows * int(segments.seen.sum())
+    variance = float((residual**2).sum()) / max(1, observed - int(free.sum()))
     errors[free] = errors_from_slopes(system.followed[:, free], variance)
     rms = np.sqrt((residual**2).sum(axis=(0, 1)) / segments.rows)
     before, after = residual[:, :-1].ravel(), residual[:, 1:].ravel()
@@ -178,23 +228,25 @@ def _fit(
     return ShootingFit(c, errors, starts, rms, float(before @ after) / size if size > 0 else 0.0)
 
 
-def enough_substeps(equations: Sequence[Equation], segments: Segments, noise: float) -> int:
-    """How often a step must be divided for a simulation's own error to vanish behind the noise; not at all
-    if it diverges however fine the steps are."""
-    form = find_form(segments.form)
-    if not form.continuous:
-        return 1
-    some = segments.values[:: max(1, len(segments.values) // 8)]
-    start, steps = some[:, 0] * segments.scale, some.shape[1] - 1
-    substeps = 1
-    coarse = simulate(equations, start, steps, segments.dt, form.name, substeps=substeps)
-    while substeps < segments.settings.max_substeps:
-        fine = simulate(equations, start, steps, segments.dt, form.name, substeps=2 * substeps)
+def enough_substeps(equations: Sequence[Equation], segments: Segments, noise: float) -> float:
+    """How often a step must be divided for a simulation's own error to vanish behind the noise, below 1 if
+    several steps may be taken at once; 1 if it diverges however fine the steps are."""
+    if not find_form(segments.form).continuous:
+        return 1.0
+    pieces = len(segments.values)
+    some = segments.part(np.arange(0, pieces, max(1, pieces // 8)))
+    law, settings = VectorField(equations), segments.settings
+    starts = some.values[:, 0]
+    enough = max(MOTION_TOLERANCE, settings.below_noise * noise)
+    substeps = 1.0 / settings.max_stride if enough > settings.coarse else 1.0
+    # What needs finer steps over so long a time is not worth its simulation.
+    finest = min(settings.max_substeps, max(1, settings.max_piece_steps // some.values.shape[1]))
+    coarse = flow(law, some, law.start, starts, substeps)
+    while substeps < finest:
+        fine = flow(law, some, law.start, starts, 2 * substeps)
         with np.errstate(all="ignore"):
-            gaps = np.abs(fine - coarse) / segments.scale
-        if np.isfinite(gaps).all() and gaps.max(initial=0.0) <= max(
-            MOTION_TOLERANCE, segments.settings.below_noise * noise
-        ):
+            gaps = np.abs(fine - coarse)
+        if np.isfinite(gaps).all() and gaps.max(initial=0.0) <= enough:
             break
         substeps, coarse = 2 * substeps, fine
-    return substeps if np.isfinite(coarse).all() else 1
+    return substeps if np.isfinite(coarse).all() else 1.0

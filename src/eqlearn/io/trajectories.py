@@ -1,4 +1,4 @@
-"""Trajectories from a table: rows sorted into series by an id, with even time steps."""
+"""Trajectories from a table: rows sorted into series by an id, at any times."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from eqlearn.errors import InvalidArgument, NotFinite, counted
 from eqlearn.io.formats import open_source, stem_of
 from eqlearn.io.source import Source, fingerprint
 from eqlearn.symbolic.printing import printable
+from eqlearn.validation.observed import EVEN, observed
 from eqlearn.validation.trajectories import Trajectories
 
-# Steps of time may differ by this share of a step: files round their times.
-UNEVEN = 0.01
 MOST_ROWS = 1_000_000
 
 
@@ -37,20 +36,30 @@ class SeriesTable:
     @property
     def fingerprint(self) -> str:
         held = self.trajectories
-        return fingerprint((held.names, held.dt, [len(one) for one in held.series]), held.series)
+        names = held.names if not held.inputs else (held.names, held.input_names)
+        return fingerprint(
+            (names, held.dt, [len(one) for one in held.series]),
+            [*held.series, *(held.clocks or ()), *held.inputs],
+        )
 
 
 def read_series(
-    path: str | Path, states: Sequence[str], *, time: str | None = None, run: str | None = None
+    path: str | Path,
+    states: Sequence[str],
+    *,
+    time: str | None = None,
+    run: str | None = None,
+    inputs: Sequence[str] = (),
 ) -> SeriesTable:
-    """Reads the columns `states`, as one series for each value of the column `run`, sorted by `time`.
+    """Reads the columns `states`, as one series for each value of the column `run`, sorted by `time`, and
+    beside them the `inputs`, of which the time may be one.
 
-    Without `run` the table is one series; without `time` rows are in order and one unit of time apart. All
-    series must have the same, even time step.
+    Without `run` the table is one series; without `time` rows are in order and one unit of time apart. An
+    empty cell of a state is a value that was not observed.
     """
     with open_source(path) as source:
-        _check(source, states, time, run)
-        columns = [*states, *([time] if time else [])]
+        _check(source, [*states, *(name for name in inputs if name != time)], time, run)
+        columns = [*states, *inputs, *([time] if time else [])]
         blocks, rows = [], 0
         for block in source.blocks(columns):
             rows += len(block)
@@ -59,11 +68,11 @@ def read_series(
             blocks.append(block)
         labels = [label for some in source.labels(run) for label in some] if run else ["1"] * rows
     values = np.concatenate(blocks) if blocks else np.empty((0, len(columns)))
-    _check_values(source.name, columns, values)
+    _check_values(source.name, columns, values, len(states))
     if "" in labels:
         raise InvalidArgument(f"{source.name} has no {run!r} in row {labels.index('') + 1}; fill it in")
-    times = values[:, len(states)] if time else None
-    series, steps, members = [], [], defaultdict[str, list[int]](list)
+    times = values[:, -1] if time else None
+    series, clocks, members = [], [], defaultdict[str, list[int]](list)
     for row, label in enumerate(labels):
         members[label].append(row)
     for label, places in members.items():
@@ -75,9 +84,15 @@ def read_series(
             )
         if times is not None:
             rows_of = rows_of[np.argsort(times[rows_of], kind="stable")]
-            steps.append(_step(called, times[rows_of]))
-        series.append(values[rows_of, : len(states)])
-    trajectories = Trajectories.of(series, _common_step(source.name, steps), states)
+            clocks.append(times[rows_of])
+            _check_times(called, clocks[-1])
+        series.append(values[rows_of, : len(states) + len(inputs)])
+    step = _common_step(clocks)
+    if step is not None and not inputs and np.isfinite(values).all():
+        return SeriesTable(Trajectories.of(series, step, states), source.name, rows, tuple(members))
+    trajectories = observed(
+        series, (*states, *inputs), None if clocks else 1.0, clocks or None, tuple(inputs), True, 2
+    )
     return SeriesTable(trajectories, source.name, rows, tuple(members))
 
 
@@ -92,19 +107,20 @@ def _check(source: Source, states: Sequence[str], time: str | None, run: str | N
         raise InvalidArgument(f"column {twice[0]!r} is named twice; `states`, `time` and `id` differ")
 
 
-def _check_values(name: str, columns: Sequence[str], values: np.ndarray) -> None:
+def _check_values(name: str, columns: Sequence[str], values: np.ndarray, states: int) -> None:
+    """A state may be missing, but nothing else, and nothing may be infinite."""
     if not len(values):
         raise InvalidArgument(f"{name} holds no rows")
-    row, column = divmod(int((~np.isfinite(values)).argmax()), values.shape[1])
-    if not np.isfinite(values[row, column]):
-        raise NotFinite(
-            f"{name} has a missing or infinite {columns[column]!r} in row {row + 1}; fill it in, or end the "
-            "series there and give the rest another id"
-        )
+    bad = ~np.isfinite(values)
+    bad[:, :states] = np.isinf(values[:, :states])
+    row, column = divmod(int(bad.argmax()), values.shape[1])
+    if bad[row, column]:
+        raise NotFinite(f"{name} has a missing or infinite {columns[column]!r} in row {row + 1}; fill it in")
+    if unseen := [c for c, x in zip(columns, values.T, strict=True) if np.isnan(x).all()]:
+        raise NotFinite(f"{name} has no {unseen[0]!r} in any row; leave the column out")
 
 
-def _step(called: str, times: np.ndarray) -> float:
-    """The time step of one series, sorted by time."""
+def _check_times(called: str, times: np.ndarray) -> None:
     gaps = np.diff(times)
     if (gaps == 0).any():
         at = float(times[int((gaps == 0).argmax())])
@@ -112,23 +128,13 @@ def _step(called: str, times: np.ndarray) -> float:
             f"{called} has two rows at the time {at:g}; if they are of several series, tell them apart with "
             "`id`"
         )
-    step = float(np.median(gaps))
-    worst = int(np.abs(gaps - step).argmax())
-    if abs(gaps[worst] - step) > UNEVEN * step:
-        raise InvalidArgument(
-            f"{called} has uneven steps of time: {gaps[worst]:g} after the time {times[worst]:g}, elsewhere "
-            f"{step:g}; interpolate to even steps, or cut the series there with another id"
-        )
-    return float((times[-1] - times[0]) / len(gaps))
 
 
-def _common_step(name: str, steps: Sequence[float]) -> float:
-    if not steps:
+def _common_step(clocks: Sequence[np.ndarray]) -> float | None:
+    """The step of time of all series, where all are even and have the same."""
+    if not clocks:
         return 1.0
-    low, high = min(steps), max(steps)
-    if high - low > UNEVEN * low:
-        raise InvalidArgument(
-            f"the series of {name} have different steps of time, from {low:g} to {high:g}; give each step a "
-            "file of its own, or interpolate to one step"
-        )
-    return float(np.median(steps))
+    steps = np.concatenate([np.diff(clock) for clock in clocks])
+    if np.ptp(steps) > EVEN * float(np.median(steps)):
+        return None
+    return float(np.median([(clock[-1] - clock[0]) / (len(clock) - 1) for clock in clocks]))

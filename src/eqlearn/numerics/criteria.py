@@ -49,6 +49,11 @@ EXACT_QUOTIENT = 1e-12
 # error and rounding accumulate along it), and the largest error that counts as exact.
 MOTION_TOLERANCE = 1e-7
 EXACT_MOTION = 10 * MOTION_TOLERANCE
+# What integrals against test functions leave of a true law in exact values, of the mean square: sums are not
+# integrals where motion is fast. Of sums of terms that leave less the shortest is the best.
+WEAK_ROUNDING = 1e-10
+# Noise never leaves as little as this of a sum that was chosen among many; exact values do.
+EXACT_WEAK = 1e-8
 # A smaller move of a start or a constant, relative to the state's spread or to itself, is rounding.
 MOTION_ROUNDING = 1e-13
 

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn.dynamics.discover import FoundMotion, discover_dynamics
+from eqlearn.dynamics.discover import discover_dynamics
+from eqlearn.dynamics.found import FoundMotion
 from eqlearn.dynamics.hidden import discover_hidden
+from eqlearn.dynamics.segments import Segments
 from eqlearn.dynamics.settings import MOTION, SEARCHES
-from eqlearn.dynamics.shooting import Segments, VectorField, shoot
+from eqlearn.dynamics.shooting import VectorField, shoot
 from eqlearn.io.trajectories import SeriesTable
 from eqlearn.report.motion import SERIES, TIMES, Motion
 from eqlearn.report.page import page
@@ -39,16 +41,18 @@ def search_dynamics(
     *,
     form: str = "ode",
     latents: int = 0,
+    order: int = 1,
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> RunRecord:
     """Searches, and saves the run in its folder; `resume` continues the run in it, if any.
 
-    `form` and `latents` are as for `discover_dynamics` and `discover_hidden`. Ctrl-C ends the search and
-    saves what was found.
+    `form`, `latents` and `order` are as for `discover_dynamics` and `discover_hidden`. Ctrl-C ends the search
+    and saves what was found.
     """
     strategies = {name: list(each.strategies) for name, each in SEARCHES.items()}
     chosen = {"form": form, "latents": latents, **asdict(plan), "strategies": strategies}
+    chosen |= {"order": order} if order > 1 else {}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.trajectories.series)} series", chosen, resume)
         history = History(folder, progress)
@@ -57,11 +61,11 @@ def search_dynamics(
         if latents:
             found = discover_hidden(data.trajectories, form, latents=latents, **options)
         else:
-            found = discover_dynamics(data.trajectories, form, **options)
+            found = discover_dynamics(data.trajectories, form, order=order, **options)
         described = _described(found, data, latents)
         record = RunRecord.of(found.found, found.targets, found.noise, history.steps, described, chosen)
         sample = Sample.of(*found.rows, np.zeros(len(found.rows[0]), dtype=bool))
-        motion = _motion(found, data.trajectories)
+        motion = None if found.inputs else _motion(found, found.even or data.trajectories)
         folder.write_results(record, sample, motion)
         if latents:
             folder.write_text(PARAMETERS, parameters_csv(record))

@@ -1,4 +1,4 @@
-"""Trajectories: series of the states of one system, observed at equal time steps."""
+"""Trajectories: series of the states of one system, observed at equal time steps or at given times."""
 
 from __future__ import annotations
 
@@ -27,12 +27,17 @@ class Trajectories:
     """Series `(time, states)` of any lengths with time step `dt`.
 
     `parameter` is what differs between them, if known: never shown to a model, only compared with its result.
+    Where `Trajectories.observed` made them, `clocks` are the times of each series, NaN is a value that was
+    not observed, and `inputs` `(time, inputs)` are known beside the states.
     """
 
     series: tuple[Array, ...]
     dt: float
     names: tuple[str, ...]
     parameter: Float[Tensor, " series"] | None = None
+    clocks: tuple[Array, ...] | None = None
+    inputs: tuple[Array, ...] = ()
+    input_names: tuple[str, ...] = ()
 
     def __init__(self, states: Any, dt: float, names: Iterable[str], parameter: Any = None) -> None:
         """From one tensor or array `(series, time, states)`, or a sequence of `(time, states)`."""
@@ -46,7 +51,7 @@ class Trajectories:
         chosen = checked_names(names if isinstance(names, str) else tuple(names), "names")
         _check(arrays, dt, chosen, known)
         tensor = None if known is None else torch.as_tensor(known)
-        self.__dict__.update(series=arrays, dt=float(dt), names=chosen, parameter=tensor)
+        self.__dict__.update(series=arrays, dt=float(dt), names=chosen, parameter=tensor, **_AS_USUAL)
 
     @classmethod
     def of(
@@ -84,13 +89,29 @@ class Trajectories:
     ) -> Trajectories:
         """Series that need no check: part of others (in which a state may be constant), or from our files."""
         made = cls.__new__(cls)
-        made.__dict__.update(series=tuple(series), dt=dt, names=tuple(names), parameter=parameter)
+        made.__dict__.update(
+            series=tuple(series), dt=dt, names=tuple(names), parameter=parameter, **_AS_USUAL
+        )
+        return made
+
+    def at_step(self, dt: float) -> Trajectories:
+        """The same series at another step of time."""
+        if self.clocks is None:
+            return Trajectories(self.series, dt, self.names, self.parameter)
+        made = self.part(range(len(self.series)))
+        made.__dict__.update(dt=float(dt), clocks=tuple(dt / self.dt * clock for clock in self.clocks))
         return made
 
     def part(self, places: Sequence[int], most: int | None = None) -> Trajectories:
         """The series at these indices, cut to at most `most` times."""
         parameter = None if self.parameter is None else self.parameter[list(places)]
-        return self.unchecked([self.series[i][:most] for i in places], self.dt, self.names, parameter)
+        made = self.unchecked([self.series[i][:most] for i in places], self.dt, self.names, parameter)
+        made.__dict__.update(
+            clocks=None if self.clocks is None else tuple(self.clocks[i][:most] for i in places),
+            inputs=tuple(self.inputs[i][:most] for i in places) if self.inputs else (),
+            input_names=self.input_names,
+        )
+        return made
 
     @cached_property
     def states(self) -> Float[Tensor, "series time states"]:
@@ -116,7 +137,7 @@ class Trajectories:
     @property
     def spread(self) -> Array:
         """The standard deviation of each state over all series."""
-        return np.asarray(np.concatenate(self.series).std(axis=0))
+        return np.asarray(np.nanstd(np.concatenate(self.series), axis=0))
 
     @property
     def rows(self) -> int:
@@ -124,25 +145,40 @@ class Trajectories:
         return sum(len(one) for one in self.series)
 
     def times(self, place: int) -> Array:
-        """The times of one series, from 0 on."""
+        """The times of one series, from 0 on unless they were given."""
+        if self.clocks is not None:
+            return self.clocks[place]
         return self.dt * np.arange(len(self.series[place]), dtype=np.float64)
 
     @property
-    def long(self) -> tuple[Array, ...]:
-        """The series of at least half the median length: windows and pieces have one length for all series,
-        which a very short one would reduce."""
-        half = float(np.median([len(one) for one in self.series])) / 2
-        return tuple(one for one in self.series if len(one) >= half)
+    def variables(self) -> tuple[str, ...]:
+        """What equations may be of: the states and the inputs."""
+        return (*self.names, *self.input_names)
 
-    def pieces(self, steps: int, most: int) -> Array:
-        """At most `most` pieces of the long series, evenly spread, as `(pieces, times, states)`: each has
-        `steps` steps, or as many as the shortest series."""
-        series = self.long
-        steps = min(steps, min(len(one) for one in series) - 1)
-        starts = [(i, at) for i, one in enumerate(series) for at in range(0, len(one) - steps, steps + 1)]
+    @property
+    def long_places(self) -> list[int]:
+        """Which series have at least half the median length: windows and pieces have one length for all
+        series, which a very short one would reduce."""
+        half = float(np.median([len(one) for one in self.series])) / 2
+        return [place for place, one in enumerate(self.series) if len(one) >= half]
+
+    @property
+    def long(self) -> tuple[Array, ...]:
+        """The series of at least half the median length."""
+        return tuple(self.series[place] for place in self.long_places)
+
+    def piece_places(self, steps: int, most: int) -> tuple[int, list[tuple[int, int]]]:
+        """The steps of each piece and where it starts, as series and time: at most `most` pieces of the long
+        series, evenly spread, each of `steps` steps, or as many as the shortest series."""
+        places = self.long_places
+        steps = min(steps, min(len(self.series[i]) for i in places) - 1)
+        starts = [(i, at) for i in places for at in range(0, len(self.series[i]) - steps, steps + 1)]
         if len(starts) > most:
             starts = [starts[i] for i in np.linspace(0, len(starts) - 1, most).round().astype(int)]
-        return np.stack([series[i][at : at + steps + 1] for i, at in starts])
+        return steps, starts
+
+
+_AS_USUAL: dict[str, Any] = {"clocks": None, "inputs": (), "input_names": ()}
 
 
 def _check(arrays: Sequence[Array], dt: Any, names: Sequence[str], parameter: Array | None) -> None:
@@ -206,6 +242,11 @@ def read_trajectories(
 def latent_names(count: int) -> tuple[str, ...]:
     """The names of hidden parameters: z, or z1, z2, ..."""
     return ("z",) if count == 1 else tuple(f"z{i + 1}" for i in range(count))
+
+
+def velocity_names(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of the rates of change of states, where these are states as well: dx for x."""
+    return tuple(f"d{name}" for name in names)
 
 
 def check_latents(latents: int, trajectories: Trajectories, fewest: int) -> None:

@@ -1,0 +1,50 @@
+import numpy as np
+
+from eqlearn.dynamics.library import allowed_shapes
+from eqlearn.dynamics.sums import TermSearch
+from eqlearn.dynamics.weak import WeakForm
+from eqlearn.search.settings import SCIENCE
+
+X = np.random.default_rng(0).uniform(0.3, 3.0, size=(150, 1))
+SCIENTIFIC = allowed_shapes(SCIENCE)
+
+
+def found(target, allowed=SCIENTIFIC, degree=8):
+    search = TermSearch(X, allowed, degree)
+    return search.candidates(WeakForm(np.eye(len(X)), target))
+
+
+def test_the_best_sum_is_the_shortest_that_is_exact():
+    best = found(0.4 * X[:, 0] - 1.2 * np.sin(X[:, 0]))[0]
+
+    assert len(best.terms) == 2
+    assert sorted(round(f, 9) for f in best.factors) == [-1.2, 0.4]
+
+
+def test_a_constant_inside_a_term_is_tuned():
+    best = found(X[:, 0] - 2 * X[:, 0] / (0.83 + X[:, 0]))[0]
+    constants = [a.constant for t in best.terms for a in t.atoms if a.constant is not None]
+
+    assert len(best.terms) == 2
+    assert np.isclose(constants[0], 0.83, rtol=1e-3)
+
+
+def test_of_exact_values_longer_sums_are_kept_too():
+    sums = found(X[:, 0] + 0.3 * X[:, 0] ** 2)
+
+    assert len({len(one.terms) for one in sums}) > 2
+    assert len(sums[0].terms) == 2
+
+
+def test_in_noise_the_true_terms_come_first():
+    noise = 0.02 * np.random.default_rng(1).standard_normal(150)
+
+    best = found(X[:, 0] - 0.3 * X[:, 0] ** 3 + noise)[0]
+
+    assert [term.powers for term in best.terms] == [(1,), (3,)]
+
+
+def test_the_equation_is_the_sum():
+    best = found(0.4 * X[:, 0] - 1.2 * np.sin(X[:, 0]))[0]
+
+    np.testing.assert_allclose(best.equation(["x"])(X), 0.4 * X[:, 0] - 1.2 * np.sin(X[:, 0]), atol=1e-9)
