@@ -63,9 +63,11 @@ _HOMES = {
     "eqlearn.runs.load": "load",
     "eqlearn.io.checksummed": "atomic_write read_checksummed write_tensors",
     "eqlearn.io.datasets": "DATASETS DataSet load_dataset",
+    "eqlearn.validation.checkup": "examine",
+    "eqlearn.validation.findings": "Checkup Finding",
     "eqlearn.report.record": "environment",
     "eqlearn.errors": "Diverged EqlearnError InvalidArgument InvalidExpression "
-    "InvalidFile MissingExtra NotFinite UnknownName WrongType",
+    "InvalidFile MissingExtra NotFinite NotNumbers UnknownName WrongType",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 # Former names, each kept for one release.

@@ -13,6 +13,7 @@ from eqlearn.errors import InvalidExpression as InvalidExpression
 from eqlearn.errors import InvalidFile as InvalidFile
 from eqlearn.errors import MissingExtra as MissingExtra
 from eqlearn.errors import NotFinite as NotFinite
+from eqlearn.errors import NotNumbers as NotNumbers
 from eqlearn.errors import UnknownName as UnknownName
 from eqlearn.errors import WrongType as WrongType
 from eqlearn.estimator import EQLRegressor as EQLRegressor
@@ -111,6 +112,9 @@ from eqlearn.training.state import TrainingState as TrainingState
 from eqlearn.training.state import seeded as seeded
 from eqlearn.training.state import step_generator as step_generator
 from eqlearn.training.tensorboard import TensorBoardWriter as TensorBoardWriter
+from eqlearn.validation.checkup import examine as examine
+from eqlearn.validation.findings import Checkup as Checkup
+from eqlearn.validation.findings import Finding as Finding
 from eqlearn.validation.latents import Gathered as Gathered
 from eqlearn.validation.trajectories import Trajectories as Trajectories
 from eqlearn.verify.judge import SymbolicSolution as SymbolicSolution

@@ -93,6 +93,9 @@ def fit(
         drop_missing=drop_missing,
         seed=seed,
     )
+    if not quiet and not json:
+        for note in table.notes:
+            typer.echo(f"Note: {note}.", err=True)
     # These import torch, which takes seconds, so a bad table is refused first.
     from eqlearn.runs.session import Plan, search
     from eqlearn.search.settings import SCIENCE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as plain_json
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,6 +61,16 @@ def print_found(record: RunRecord, folder: Path, quiet: bool, json: bool) -> Non
         if record.ended == "interrupted":
             typer.echo("\nThe search was interrupted; this is the best it had found.", err=True)
         typer.echo(f"\nReport: {folder / REPORT}", err=True)
+
+
+def for_screen(text: str, plain: str = "") -> str:
+    """The text if the output can show it, else `plain`, or the text with marks in the place of letters."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return plain or text.encode(encoding, "replace").decode(encoding)
+    return text
 
 
 def screen_width() -> int:

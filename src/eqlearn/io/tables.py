@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +25,8 @@ class Measurements:
 
     `rows_read` counts the rows of the file and `rows_dropped` those left out for missing values; of a large
     file the arrays hold a sample. `reread()` reads all rows again, in blocks with the targets last, missing
-    values included; it is None for what can't be read twice.
+    values included; it is None for what can't be read twice. `notes` say what was understood of the file or
+    left out of it, `units` are those that it tells, by column.
     """
 
     X: np.ndarray
@@ -36,6 +37,8 @@ class Measurements:
     rows_read: int
     rows_dropped: int = 0
     reread: Callable[[], Iterator[np.ndarray]] | None = None
+    notes: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def stem(self) -> str:
@@ -65,22 +68,20 @@ def read_measurements(
     """
     with open_source(path) as source:
         targets, chosen = _choose(source, target, inputs, ignore)
-        columns = [*chosen, *targets]
-        sample = _Reservoir(min(most_rows, MOST_CELLS // len(columns)), len(columns), seed)
-        bad = np.zeros(len(columns), dtype=np.int64)
-        read = dropped = 0
-        for block in source.blocks(columns):
-            finite = np.isfinite(block)
-            bad += (~finite).sum(axis=0)
-            whole = finite.all(axis=1)
-            read, dropped = read + len(block), dropped + int((~whole).sum())
-            sample.add(block[whole])
+        sample = _Sample.drawn(source, [*chosen, *targets], seed, most_rows)
+        empty = () if inputs else tuple(c for c in chosen if c in sample.empty)
+        if empty and len(empty) < len(chosen):  # a column without a value says nothing of the target
+            chosen = tuple(c for c in chosen if c not in empty)
+            sample = _Sample.drawn(source, [*chosen, *targets], seed, most_rows)
+    columns = [*chosen, *targets]
+    bad, read, dropped = sample.bad, sample.read, sample.dropped
     if bad.any() and not drop_missing:
-        raise NotFinite(_missing(source.name, columns, bad, dropped))
+        raise NotFinite(_missing(source.name, columns, bad, dropped, read))
     if read - dropped < fewest_rows:
         left = counted(read - dropped, "row") + (" without missing values" if dropped else "")
         raise InvalidArgument(f"{source.name} has {left}; there must be at least {fewest_rows}")
-    values = sample.values()
+    notes = source.notes + tuple(f"column {c!r} is empty and left out" for c in empty)
+    values = sample.rows.values()
     X, y = values[:, : len(chosen)], values[:, len(chosen) :]
     for i, name in enumerate(chosen):
         for k, other in enumerate(targets):
@@ -90,7 +91,8 @@ def read_measurements(
                     f"column {name!r} equals the target {other!r} in every row; leave it out with `ignore`"
                 )
     reread = None if source.name == STANDARD_INPUT else partial(read_blocks, path, columns)
-    return Measurements(X, y, chosen, targets, source.name, read, dropped, reread)
+    units = {c: source.units[c] for c in columns if c in source.units}
+    return Measurements(X, y, chosen, targets, source.name, read, dropped, reread, notes, units)
 
 
 def read_blocks(path: str | Path, columns: Sequence[str]) -> Iterator[np.ndarray]:
@@ -124,13 +126,45 @@ def _choose(
     return tuple(target), chosen
 
 
-def _missing(name: str, columns: Sequence[str], bad: np.ndarray, rows: int) -> str:
+def _missing(name: str, columns: Sequence[str], bad: np.ndarray, rows: int, read: int) -> str:
+    if empty := [c for c, n in zip(columns, bad, strict=True) if n == read]:
+        return f"column {empty[0]!r} of {name} holds no value at all; fill it, or leave it out"
     worst = sorted(((int(n), c) for c, n in zip(columns, bad, strict=True) if n), key=lambda p: (-p[0], p[1]))
     counts = ", ".join(f"{c!r}: {n}" for n, c in worst[:5]) + (", ..." if len(worst) > 5 else "")
     return (
         f"{name} holds {counted(int(bad.sum()), 'missing or infinite value')} in {counted(rows, 'row')} "
         f"({counts}); fill them, or leave those rows out with `drop_missing`"
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Rows without missing values, drawn from a file; how many values of each column are missing, how many
+    rows were read and how many of them dropped."""
+
+    columns: tuple[str, ...]
+    rows: _Reservoir
+    bad: np.ndarray
+    read: int
+    dropped: int
+
+    @staticmethod
+    def drawn(source: Source, columns: Sequence[str], seed: int, most_rows: int) -> _Sample:
+        rows = _Reservoir(min(most_rows, MOST_CELLS // len(columns)), len(columns), seed)
+        bad = np.zeros(len(columns), dtype=np.int64)
+        read = dropped = 0
+        for block in source.blocks(columns):
+            finite = np.isfinite(block)
+            bad += (~finite).sum(axis=0)
+            whole = finite.all(axis=1)
+            read, dropped = read + len(block), dropped + int((~whole).sum())
+            rows.add(block[whole])
+        return _Sample(tuple(columns), rows, bad, read, dropped)
+
+    @property
+    def empty(self) -> tuple[str, ...]:
+        """The columns without a single value."""
+        return tuple(c for c, n in zip(self.columns, self.bad, strict=True) if n == self.read > 0)
 
 
 class _Reservoir:

@@ -12,13 +12,11 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from eqlearn.errors import InvalidArgument, NotFinite, WrongType, counted
-from eqlearn.validation.options import checked_names, did_you_mean
+from eqlearn.validation.options import LARGEST, checked_names, did_you_mean
 
 Columns = list[NDArray[np.float64]]
 # Whole numbers as weights are counts; their rows are repeated, up to this multiple of the rows given.
 _MOST_COPIES = 10
-# The squares of values beyond this, or all below its inverse, overflow or underflow in float64.
-LARGEST = 1e140
 
 
 @dataclass(frozen=True)
