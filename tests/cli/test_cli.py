@@ -55,6 +55,24 @@ def test_fit_prints_the_law_and_says_where_its_report_is(here, capsys):
     assert (here / "runs" / "line" / "report.html").exists()
 
 
+def test_fit_ends_with_a_plot_and_then_the_page(here, capsys):
+    assert main(["fit", "line.csv", "--target", "y", "--restarts", "2"]) == 0
+
+    out, err = capsys.readouterr()
+    assert "●" in out
+    assert "└" in out.splitlines()[-2]
+    assert err.splitlines()[-1].startswith("Report: ")
+
+
+def test_a_terminal_without_unicode_gets_a_plot_in_ascii(run, monkeypatch):
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", screen)
+
+    assert main(["show", "run"]) == 0
+    screen.flush()
+    assert "+-----" in screen.buffer.getvalue().decode("ascii")
+
+
 def test_quiet_prints_nothing_but_the_equation(here, capsys):
     assert main(["fit", "line.csv", "--target", "y", "--restarts", "2", "--quiet"]) == 0
 
