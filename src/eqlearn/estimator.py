@@ -36,6 +36,7 @@ from eqlearn.validation.table import (
     read_table,
     some_rows,
 )
+from eqlearn.validation.uncertainty import read_uncertainty
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -105,12 +106,20 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         self.warm_start = warm_start
 
     def fit(
-        self, X: Any, y: Any, sample_weight: Any = None, *, extrapolation: tuple[Any, Any] | None = None
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        extrapolation: tuple[Any, Any] | None = None,
+        y_error: Any = None,
+        x_error: Any = None,
     ) -> EQLRegressor:
         """Searches for the equation.
 
         `sample_weight` holds the weight of each row; whole numbers count equal rows. `extrapolation` is data
-        `(X, y)` outside the training range, which are never fitted.
+        `(X, y)` outside the training range, which are never fitted. `y_error` and `x_error` are the standard
+        deviations of the measured values, as for `discover`.
         """
         checked_choice("`multi_output`", self.multi_output, ("shared", "separate"))
         for name, kind in _NUMBERS.items():
@@ -123,7 +132,10 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         )
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        data = arrange(X, y.astype(np.float64, copy=False), sample_weight)
+        y = y.astype(np.float64, copy=False)
+        given = [str(name) for name in getattr(self, "feature_names_in_", range(X.shape[1]))]
+        table = Table(X, y.reshape(len(y), -1), sample_weight)
+        data = arrange(X, y, sample_weight, read_uncertainty(y_error, x_error, table, given))
         count = data.y.shape[1]
         self._flat = y.ndim == 1
         self.target_names_ = names or (["y"] if count == 1 else [f"y{k + 1}" for k in range(count)])
@@ -148,7 +160,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         founds = []
         for group, memory in zip(self._groups, memories, strict=True):
             outside = None if far is None else (far.X, far.y[:, group])
-            part = Table(data.X, data.y[:, group], data.weight)
+            errors = None if data.errors is None else replace(data.errors, y=data.errors.y[:, group])
+            part = Table(data.X, data.y[:, group], data.weight, errors)
             founds.append(self._search(part, outside, seed if memory is None else memory.seed, memory))
         return tuple(founds)
 
@@ -173,6 +186,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 penalty=self.penalty, seconds=self._share(), restarts=self.restarts, seed=seed,
                 variables=variables, sample_weight=data.weight, extrapolation=far, select=self.select,
                 n_jobs=self.n_jobs, settings=settings, progress=progress, journal=memory,
+                y_error=None if data.errors is None else data.errors.y,
+                x_error=None if data.errors is None else data.errors.x,
             )  # fmt: skip
 
     def _share(self) -> float | None:
@@ -194,8 +209,9 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 raise InvalidArgument(
                     f"`{name}` can't be used with the preset {preset.name!r}; use `restarts`"
                 )
-        if data.weight is not None:
-            raise InvalidArgument(f"`sample_weight` can't be used with the preset {preset.name!r}")
+        for name, given in (("sample_weight", data.weight), ("y_error", data.errors)):
+            if given is not None:
+                raise InvalidArgument(f"`{name}` can't be used with the preset {preset.name!r}")
         if self.primitives is not None:
             preset = replace(preset, primitives=parse_kinds(self.primitives))
         if self.hidden_layers is not None:
@@ -207,7 +223,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     def _memories(self, data: Table, seed: int) -> list[Memory]:
         """The memories of the last fit, if its data and settings were the same; else empty ones."""
         same = (
-            data.X, data.y, data.weight, self.target_names_, self.primitives, self.hidden_layers,
+            data.X, data.y, data.weight, data.errors, self.target_names_, self.primitives, self.hidden_layers,
             self.penalty, self.settings, self.multi_output, self.random_state,
         )  # fmt: skip
         fingerprint = joblib.hash(same)

@@ -73,6 +73,34 @@ def test_a_terminal_without_unicode_gets_a_plot_in_ascii(run, monkeypatch):
     assert "+-----" in screen.buffer.getvalue().decode("ascii")
 
 
+def test_columns_of_errors_are_no_inputs(here, capsys):
+    rows = "".join(f"{a},{2 * a + 0.1 * (-1) ** a},0.1,0.02\n" for a in range(1, 25))
+    (here / "known.csv").write_text("a,y,sy,sa\n" + rows)
+    words = ["fit", "known.csv", "--target", "y", "--y-error", "sy", "--x-error", "a=sa", "--restarts", "2"]
+
+    assert main([*words, "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["inputs"] == ["a"]
+    assert found["front"][found["pick"]]["reduced_chi_square"] == pytest.approx(1.0, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--y-error", "sz"], "no column 'sz'"),
+        (["--y-error", "1,2"], "an error for each of 1 target"),
+        (["--y-error", "y"], "can't be an error as well"),
+        (["--x-error", "a=0.1"], "`--x-error` needs `--y-error`"),
+        (["--y-error", "1", "--x-error", "a"], "pairs such as a=0.1"),
+        (["--y-error", "1", "--x-error", "y=1"], "which is no input"),
+        (["--y-error", "-1"], "none negative"),
+    ],
+)
+def test_errors_that_make_no_sense_are_refused(here, capsys, options, message):
+    assert message in refused(capsys, "fit", "line.csv", "--target", "y", *options)
+
+
 def test_quiet_prints_nothing_but_the_equation(here, capsys):
     assert main(["fit", "line.csv", "--target", "y", "--restarts", "2", "--quiet"]) == 0
 

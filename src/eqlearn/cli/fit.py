@@ -40,6 +40,19 @@ def fit(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
     ] = False,
+    y_error: Annotated[
+        str,
+        typer.Option(
+            help="The target's standard deviation: a column, or a number; one for each target.",
+            show_default=False,
+        ),
+    ] = "",
+    x_error: Annotated[
+        str,
+        typer.Option(
+            help="Standard deviations of inputs, columns or numbers: a=a_err,b=0.1.", show_default=False
+        ),
+    ] = "",
     extrapolation: Annotated[
         str, typer.Option(metavar="DATA", help="Rows outside the training range: measured, never fitted.")
     ] = "",
@@ -90,6 +103,8 @@ def fit(
         options.listed_names(target),
         inputs=options.listed_names(inputs),
         ignore=options.listed_names(ignore),
+        y_error=options.listed_names(y_error),
+        x_error=options.named_values("x_error", x_error),
         drop_missing=drop_missing,
         seed=seed,
     )

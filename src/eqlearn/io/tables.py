@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eqlearn.errors import InvalidArgument, NotFinite, counted
+from eqlearn.errors import InvalidArgument, NotFinite, counted, listed
 from eqlearn.io.formats import STANDARD_INPUT, open_source, stem_of
 from eqlearn.io.source import Source, fingerprint
+
+if TYPE_CHECKING:
+    from eqlearn.validation.table import Uncertainty
 
 # With fewer rows, every formula with as many constants is an exact law.
 FEWEST_ROWS = 5
@@ -26,7 +30,8 @@ class Measurements:
     `rows_read` counts the rows of the file and `rows_dropped` those left out for missing values; of a large
     file the arrays hold a sample. `reread()` reads all rows again, in blocks with the targets last, missing
     values included; it is None for what can't be read twice. `notes` say what was understood of the file or
-    left out of it, `units` are those that it tells, by column.
+    left out of it, `units` are those that it tells, by column; `errors` are the standard deviations of the
+    values, where they were named.
     """
 
     X: np.ndarray
@@ -39,6 +44,7 @@ class Measurements:
     reread: Callable[[], Iterator[np.ndarray]] | None = None
     notes: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    errors: Uncertainty | None = None
 
     @property
     def stem(self) -> str:
@@ -47,7 +53,8 @@ class Measurements:
 
     @property
     def fingerprint(self) -> str:
-        return fingerprint((self.inputs, self.targets, self.X.shape, self.y.shape), (self.X, self.y))
+        known = () if self.errors is None else (self.errors.y, self.errors.x)
+        return fingerprint((self.inputs, self.targets, self.X.shape, self.y.shape), (self.X, self.y, *known))
 
 
 def read_measurements(
@@ -56,6 +63,8 @@ def read_measurements(
     *,
     inputs: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    y_error: Sequence[str] = (),
+    x_error: Mapping[str, str] | None = None,
     drop_missing: bool = False,
     seed: int = 0,
     fewest_rows: int = FEWEST_ROWS,
@@ -63,17 +72,20 @@ def read_measurements(
 ) -> Measurements:
     """Reads a file for `eqlearn fit` in blocks, so that memory stays bounded however large it is.
 
-    By default, inputs are all columns but the targets and the ignored ones. Of a file larger than
-    `most_rows`, a uniform sample of that many rows is drawn by `seed`; all rows are checked.
+    By default, inputs are all columns but the targets, the ignored ones and those of errors. `y_error` holds
+    a column of standard deviations, or a number, for each target; `x_error` one for each input that it names.
+    Of a file larger than `most_rows`, a uniform sample of that many rows is drawn by `seed`; all are checked.
     """
     with open_source(path) as source:
-        targets, chosen = _choose(source, target, inputs, ignore)
-        sample = _Sample.drawn(source, [*chosen, *targets], seed, most_rows)
+        stated = _Stated.of(source, target, y_error, x_error or {})
+        targets, chosen = _choose(source, target, inputs, ignore, stated.columns)
+        stated.check(chosen)
+        sample = _Sample.drawn(source, [*chosen, *targets, *stated.columns], seed, most_rows)
         empty = () if inputs else tuple(c for c in chosen if c in sample.empty)
         if empty and len(empty) < len(chosen):  # a column without a value says nothing of the target
             chosen = tuple(c for c in chosen if c not in empty)
-            sample = _Sample.drawn(source, [*chosen, *targets], seed, most_rows)
-    columns = [*chosen, *targets]
+            sample = _Sample.drawn(source, [*chosen, *targets, *stated.columns], seed, most_rows)
+    columns = [*chosen, *targets, *stated.columns]
     bad, read, dropped = sample.bad, sample.read, sample.dropped
     if bad.any() and not drop_missing:
         raise NotFinite(_missing(source.name, columns, bad, dropped, read))
@@ -82,7 +94,8 @@ def read_measurements(
         raise InvalidArgument(f"{source.name} has {left}; there must be at least {fewest_rows}")
     notes = source.notes + tuple(f"column {c!r} is empty and left out" for c in empty)
     values = sample.rows.values()
-    X, y = values[:, : len(chosen)], values[:, len(chosen) :]
+    X, y = values[:, : len(chosen)], values[:, len(chosen) : len(chosen) + len(targets)]
+    errors = stated.of_rows(chosen, values[:, len(chosen) + len(targets) :], X, y)
     for i, name in enumerate(chosen):
         for k, other in enumerate(targets):
             # A few rows may agree by chance.
@@ -90,9 +103,9 @@ def read_measurements(
                 raise InvalidArgument(
                     f"column {name!r} equals the target {other!r} in every row; leave it out with `ignore`"
                 )
-    reread = None if source.name == STANDARD_INPUT else partial(read_blocks, path, columns)
+    reread = None if source.name == STANDARD_INPUT else partial(read_blocks, path, [*chosen, *targets])
     units = {c: source.units[c] for c in columns if c in source.units}
-    return Measurements(X, y, chosen, targets, source.name, read, dropped, reread, notes, units)
+    return Measurements(X, y, chosen, targets, source.name, read, dropped, reread, notes, units, errors)
 
 
 def read_blocks(path: str | Path, columns: Sequence[str]) -> Iterator[np.ndarray]:
@@ -102,8 +115,70 @@ def read_blocks(path: str | Path, columns: Sequence[str]) -> Iterator[np.ndarray
         yield from source.blocks(columns)
 
 
+@dataclass(frozen=True)
+class _Stated:
+    """The standard deviations that a user stated: for each target, and for inputs by name, a number or a
+    column's name; `columns` are those."""
+
+    y: tuple[str | float, ...]
+    x: dict[str, str | float]
+    columns: tuple[str, ...]
+
+    @staticmethod
+    def of(source: Source, target: Sequence[str], y: Sequence[str], x: Mapping[str, str]) -> _Stated:
+        if y and len(y) != len(target):
+            raise InvalidArgument(
+                f"`y_error` must name an error for each of {counted(len(target), 'target')}, got {len(y)}"
+            )
+
+        def number_or_column(text: str) -> str | float:
+            if text in source.columns:
+                return text
+            try:
+                return float(text)
+            except ValueError:
+                source.check([text])
+                raise
+
+        told = tuple(map(number_or_column, y)), {name: number_or_column(text) for name, text in x.items()}
+        source.check(list(x))
+        columns = [c for c in (*told[0], *told[1].values()) if isinstance(c, str)]
+        if taken := [c for c in columns if c in target]:
+            raise InvalidArgument(f"column {taken[0]!r} is the target and can't be an error as well")
+        return _Stated(*told, tuple(dict.fromkeys(columns)))
+
+    def check(self, inputs: Sequence[str]) -> None:
+        """Refuses the error of a column that is no input."""
+        for name in self.x:
+            if name not in inputs:
+                raise InvalidArgument(
+                    f"`x_error` names {name!r}, which is no input; name one of {listed(inputs)}"
+                )
+
+    def of_rows(
+        self, inputs: Sequence[str], values: np.ndarray, X: np.ndarray, y: np.ndarray
+    ) -> Uncertainty | None:
+        """The deviations of each row, from the values of the columns."""
+        if not self.y and not self.x:
+            return None
+        # These import torch, which takes seconds.
+        from eqlearn.validation.table import Table
+        from eqlearn.validation.uncertainty import read_uncertainty
+
+        def filled(error: str | float) -> Any:
+            return values[:, self.columns.index(error)] if isinstance(error, str) else error
+
+        by_name = {name: filled(error) for name, error in self.x.items()}
+        rows = [np.broadcast_to(filled(error), len(values)) for error in self.y]
+        return read_uncertainty(np.stack(rows, axis=1) if rows else None, by_name, Table(X, y), inputs)
+
+
 def _choose(
-    source: Source, target: Sequence[str], inputs: Sequence[str], ignore: Sequence[str]
+    source: Source,
+    target: Sequence[str],
+    inputs: Sequence[str],
+    ignore: Sequence[str],
+    errors: Sequence[str] = (),
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The targets and the inputs: all exist, and none is both."""
     listed = source.named_columns
@@ -115,7 +190,7 @@ def _choose(
             raise InvalidArgument(f"column {name!r} is the target and can't be an input as well")
         if name in ignore:
             raise InvalidArgument(f"column {name!r} is both wanted and in `ignore`")
-    chosen = tuple(inputs) or tuple(c for c in source.columns if c not in target and c not in ignore)
+    chosen = tuple(inputs) or tuple(c for c in source.columns if c not in (*target, *ignore, *errors))
     if not chosen:
         raise InvalidArgument(
             f"{source.name} has no column left to explain {target[0]!r} with; it has {listed}"

@@ -163,6 +163,7 @@ def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
         "complexity": candidate.complexity,
         **{name: _plain_number(getattr(candidate, name)) for name in MEASURES},
         "exact": candidate.exact,
+        "reduced_chi_square": _plain_number(candidate.reduced_chi_square),
         "held_out_rows": candidate.held_out_rows,
         "method": candidate.method,
     }
@@ -200,7 +201,8 @@ def _names(values: Any, distinct: bool = True) -> tuple[str, ...]:
 
 
 def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int) -> Candidate:
-    data = {"prediction_length": None, "method": "", **data}  # both were missing in earlier versions
+    # These were missing in earlier versions.
+    data = {"prediction_length": None, "method": "", "reduced_chi_square": None, **data}
     equations = tuple(Equation.parse(str(o["expression"]), variables) for o in data["outputs"])
     pairs = [o["constants"] for o in data["outputs"]]
     measures: dict[str, Any] = {name: _number(data[name]) for name in MEASURES}
@@ -212,6 +214,7 @@ def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int
         exact=bool(data["exact"]),
         held_out_rows=int(data["held_out_rows"]),
         method=str(data["method"]),
+        reduced_chi_square=_number(data["reduced_chi_square"]),
         **measures,
     )
 

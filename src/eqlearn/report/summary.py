@@ -131,13 +131,18 @@ def _verdict_on_motion(record: RunRecord) -> str:
 
 
 def checks(record: RunRecord) -> str:
-    """The errors on rows that the search did not see, in words; "" without such rows."""
+    """The errors on rows that the search did not see, and χ² where errors of measurement were given, in
+    words; "" without any."""
     best, sentences = record.best, []
     if not math.isnan(best.validation_error):
         error = percent(best.validation_error)
         sentences.append(f"On {best.held_out_rows} rows held out from the search the error is {error}.")
     if not math.isnan(best.extrapolation_error):
         sentences.append(f"Outside the training range it is {percent(best.extrapolation_error)}.")
+    if not math.isnan(best.reduced_chi_square):
+        sentences.append(
+            f"By the errors given, χ² per degree of freedom is {short(best.reduced_chi_square)}."
+        )
     return " ".join(sentences)
 
 

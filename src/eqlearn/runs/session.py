@@ -92,9 +92,11 @@ def search(
         history = History(folder, progress)
         found = discover(
             data.X, data.y, variables=data.inputs, extrapolation=extrapolation, select=select,
-            progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings, **plan.options(),
+            progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
+            y_error=None if data.errors is None else data.errors.y,
+            x_error=None if data.errors is None else data.errors.x, **plan.options(),
         )  # fmt: skip
-        if found.ended != "interrupted":
+        if found.ended != "interrupted" and data.errors is None:
             best = refined(found.best, data)
             front = tuple(best if c is found.best else c for c in found.front)
             found = replace(found, best=best, front=front)

@@ -36,6 +36,7 @@ class Candidate:
     Errors are root-mean-square errors divided by the target's spread; NaN where there were no such data.
     `description_length` is in nats, for the training data and the equation together; `prediction_length` for
     each row of them given all the others, and which equation it is (NaN where it was not measured).
+    `reduced_chi_square` is χ² per degree of freedom, where errors of measurement were given.
     `network` is what the formula was read from, before its constants were collapsed, snapped and fitted to
     all rows; it sees scaled inputs, and has |g| where the formula says g because g has one sign on the data.
     """
@@ -51,6 +52,7 @@ class Candidate:
     held_out_rows: int = 0
     method: str = "mean"
     prediction_length: float = math.nan
+    reduced_chi_square: float = math.nan
 
     @property
     def equation(self) -> Equation:

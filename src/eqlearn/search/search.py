@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import joblib
@@ -24,10 +24,12 @@ from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
 from eqlearn.search.curriculum import Curriculum
 from eqlearn.search.features import Features, screen
 from eqlearn.search.finish import Finisher
+from eqlearn.search.measured import first_weights, weighed
 from eqlearn.search.networks.fit import Samples
 from eqlearn.search.networks.starts import Waves
 from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
+from eqlearn.search.robust import LOSSES, robustly
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
 from eqlearn.search.step import Journal, Step, StepResult, take_step
 from eqlearn.validation.options import (
@@ -39,6 +41,7 @@ from eqlearn.validation.options import (
     checked_seed,
 )
 from eqlearn.validation.table import read_outside, read_table, split_rows
+from eqlearn.validation.uncertainty import read_uncertainty
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,7 @@ class Found:
     ended: str
     variables: tuple[str, ...]
     inputs: tuple[str, ...]  # what a candidate's network sees, by name
+    outliers: tuple[int, ...] = ()  # the rows of `X` that `loss="auto"` left out
 
     @property
     def exact(self) -> bool:
@@ -89,6 +93,9 @@ def discover(
     seed: int = 0,
     variables: Sequence[str] | None = None,
     sample_weight: Any = None,
+    y_error: Any = None,
+    x_error: Any = None,
+    loss: str = "squares",
     extrapolation: tuple[Any, Any] | None = None,
     select: str | Rule = "description",
     n_jobs: int | None = None,
@@ -103,12 +110,18 @@ def discover(
     least squares) or "l0" (hard-concrete gates); `hidden_layers`, the greatest depth; `seconds` and
     `restarts`, the budget; `seed`.
 
-    **Other arguments:** `extrapolation`, data `(X, y)` outside the training range, measured and never used
-    for the search; `select`, a rule's name or a function; `n_jobs`, workers of the active joblib backend
-    (the same seed gives the same candidates whatever their number); `progress`, called after each round.
+    **Other arguments:** `y_error` and `x_error`, standard deviations of the targets (a number, or one per
+    row) and of the inputs (a dictionary by column, or one per column, or per row and column), by which rows
+    are weighed, constants fitted and equations chosen; `loss`, "squares", or "auto", which leaves gross
+    outliers out, or "huber", which bounds what they count; `extrapolation`, data `(X, y)` outside the training
+    range, measured and never used for the search; `select`, a rule's name or a function; `n_jobs`, workers of
+    the active joblib backend (the same seed gives the same candidates whatever their number); `progress`,
+    called after each round.
 
     Ctrl-C ends the search and gives the best found so far.
     """
+    if checked_choice("`loss`", loss, LOSSES) != "squares":
+        return robustly(discover, dict(locals()))
     began = time.time()
     checked_choice("search penalty", penalty, tuple(SearchPenalty))
     check_budget(seconds, restarts)
@@ -119,6 +132,9 @@ def discover(
     table, names = read_table(X, y, sample_weight, variables)
     if table.weight is not None:
         table = table.take(np.flatnonzero(table.weight))
+    table = replace(table, errors=read_uncertainty(y_error, x_error, table, names))
+    if table.errors is not None:
+        table = replace(table, weight=first_weights(table))
     units = parse_kinds(primitives)
     others = [p for p in units if p.name != "pow"]
     if not others:
@@ -166,13 +182,16 @@ def discover(
         ended = "interrupted"
     front = archive.front(last)
     failures.update(archive.failures)
+    if table.errors is not None:
+        front = tuple(weighed(c, table, finisher.spreads, end) for c in front)
     best = choose(rule, front)
-    chosen = (c for c in front if c is best or (table.rows <= read_rows and not last()))
+    fitted = table.errors is not None  # by their errors, to all rows
+    chosen = (c for c in front if not fitted and (c is best or (table.rows <= read_rows and not last())))
     polished = {id(c): finisher.refit(c, table, end) for c in chosen}
     return Found(
-        best=polished[id(best)], front=tuple(polished.get(id(c), c) for c in front), restarts=started,
-        rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
-        ended=ended, variables=names, inputs=features.names(names),
+        best=polished.get(id(best), best), front=tuple(polished.get(id(c), c) for c in front),
+        restarts=started, rounds=rounds, exact_restarts=exact, failures=dict(failures),
+        seconds=time.time() - began, ended=ended, variables=names, inputs=features.names(names),
     )  # fmt: skip
 
 
