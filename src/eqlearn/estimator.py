@@ -20,13 +20,14 @@ from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.report.figures import constants_frame, front_frame
 from eqlearn.search.candidate import Candidate, Rule
+from eqlearn.search.gradient import find_settings, search_by_gradient
 from eqlearn.search.search import Found, discover
 from eqlearn.search.settings import SCIENCE, Settings
 from eqlearn.search.step import Memory
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import noise_of
-from eqlearn.training.presets import PRESETS, Preset
-from eqlearn.validation.options import SearchPenalty, check_number, check_together, checked_choice, seed_of
+from eqlearn.training.presets import Preset
+from eqlearn.validation.options import check_number, check_together, checked_choice, seed_of
 from eqlearn.validation.table import (
     Table,
     arrange,
@@ -61,6 +62,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
       within one standard error, best "extrapolation", or a function of the candidates.
     - `seconds`, `restarts`: the budget; without one, the search ends when it is exact or stops improving.
       `restarts` counts the networks fitted, including those of the first, linear rounds.
+    - `loss`: "squares"; "auto", which leaves gross outliers out (`outliers_`); or "huber".
     - `multi_output`: with several targets, one network "shared" by all, or "separate" searches.
     - `n_jobs`: workers of the active joblib backend, at most 4 of which are useful; the result is the same.
     - `random_state`: a number for the same equations every time (unless `seconds` cuts the search short), or
@@ -70,8 +72,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
 
     **Fitted:** `equation_` (a tuple for several targets), `equations_` (the Pareto front, a data frame),
     `constants_` (a data frame), `noise_` (standard deviation of the residuals), `n_trials_` (networks
-    started), `failures_` (networks without a result, by reason), `found_` (everything), `target_names_`,
-    `n_features_in_`, `feature_names_in_`.
+    started), `failures_` (networks without a result, by reason), `outliers_` (rows left out),
+    `found_` (everything), `target_names_`, `n_features_in_`, `feature_names_in_`.
 
     Ctrl-C in `fit` ends the search and keeps the best equation so far.
     """
@@ -86,6 +88,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         select: str | Rule = "description",
         seconds: float | None = None,
         restarts: int | None = None,
+        loss: str = "squares",
         multi_output: str = "shared",
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -99,6 +102,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         self.select = select
         self.seconds = seconds
         self.restarts = restarts
+        self.loss = loss
         self.multi_output = multi_output
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -152,6 +156,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         founds = self._search_all(data, far)
         self.found_: Found | tuple[Found, ...] = founds[0] if len(founds) == 1 else founds
         self._describe(data)
+        self.outliers_ = _rows_of(data, {i for found in founds for i in found.outliers}, X, y)
         return self
 
     def _search_all(self, data: Table, far: Table | None) -> tuple[Found, ...]:
@@ -170,7 +175,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     ) -> Found:
         names = getattr(self, "feature_names_in_", None)
         variables = None if names is None else [str(name) for name in names]
-        settings, preset = _find_settings(self.settings, self.penalty)
+        settings, preset = find_settings(self.settings, self.penalty)
         if preset is not None:
             return self._train(preset, data, far, seed, variables)
         display: Any = nullcontext()
@@ -186,7 +191,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 penalty=self.penalty, seconds=self._share(), restarts=self.restarts, seed=seed,
                 variables=variables, sample_weight=data.weight, extrapolation=far, select=self.select,
                 n_jobs=self.n_jobs, settings=settings, progress=progress, journal=memory,
-                y_error=None if data.errors is None else data.errors.y,
+                loss=self.loss, y_error=None if data.errors is None else data.errors.y,
                 x_error=None if data.errors is None else data.errors.x,
             )  # fmt: skip
 
@@ -202,10 +207,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         seed: int,
         variables: list[str] | None,
     ) -> Found:
-        from eqlearn.search.gradient import search_by_gradient
-
-        for name in ("seconds", "warm_start"):
-            if getattr(self, name):
+        for name in ("seconds", "warm_start", "loss"):
+            if getattr(self, name) not in (None, False, "squares"):
                 raise InvalidArgument(
                     f"`{name}` can't be used with the preset {preset.name!r}; use `restarts`"
                 )
@@ -224,7 +227,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         """The memories of the last fit, if its data and settings were the same; else empty ones."""
         same = (
             data.X, data.y, data.weight, data.errors, self.target_names_, self.primitives, self.hidden_layers,
-            self.penalty, self.settings, self.multi_output, self.random_state,
+            self.penalty, self.settings, self.multi_output, self.random_state, self.loss,
         )  # fmt: skip
         fingerprint = joblib.hash(same)
         old: list[Memory] = getattr(self, "_remembered", [])
@@ -332,13 +335,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         return tags
 
 
-def _find_settings(settings: Any, penalty: str) -> tuple[Settings, Preset | None]:
-    if isinstance(settings, Settings):
-        return settings, None
-    if isinstance(settings, Preset):
-        return Settings(), settings
-    if settings == "modern":
-        return Settings(), None
-    checked_choice("`settings`", settings, ("modern", "paper", "released"))
-    checked_choice("`penalty`", penalty, tuple(SearchPenalty))
-    return Settings(), PRESETS[settings if penalty == "half" else f"{settings}-l0"]
+def _rows_of(data: Table, places: set[int], X: np.ndarray, y: np.ndarray) -> list[int]:
+    """The rows of `X` and `y` as they were given that are at these places of the sorted table."""
+    wanted = {(*data.X[i], *data.y[i]) for i in places}
+    rows = zip(X, y.reshape(len(y), -1), strict=True)
+    return [place for place, (x, target) in enumerate(rows) if (*x, *target) in wanted] if wanted else []

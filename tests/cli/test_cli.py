@@ -101,6 +101,21 @@ def test_errors_that_make_no_sense_are_refused(here, capsys, options, message):
     assert message in refused(capsys, "fit", "line.csv", "--target", "y", *options)
 
 
+def test_rows_far_off_the_law_are_named(here, capsys):
+    rows = [f"{a},{999 if a == 7 else 2 * a + 1}\n" for a in range(1, 31)]
+    (here / "misprint.csv").write_text("a,y\n" + "".join(rows))
+
+    assert main(["fit", "misprint.csv", "--target", "y", "--loss", "auto", "--restarts", "4"]) == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith("y = 2*a + 1")
+    assert "1 row far off the law left out: 7." in out
+
+
+def test_missing_values_are_never_made_up(here, capsys):
+    assert "leave those rows out" in refused(capsys, "fit", "line.csv", "--target", "y", "--impute")
+
+
 def test_quiet_prints_nothing_but_the_equation(here, capsys):
     assert main(["fit", "line.csv", "--target", "y", "--restarts", "2", "--quiet"]) == 0
 

@@ -9,10 +9,17 @@ import typer
 
 from eqlearn.cli import options
 from eqlearn.cli.printing import displayed, print_found, run_folder
+from eqlearn.errors import InvalidArgument
 from eqlearn.validation.options import SearchPenalty
 
 # How long the data set that ships with the package is searched, by default.
 DEMO_SECONDS = 12.0
+
+
+class Loss(StrEnum):
+    squares = "squares"
+    auto = "auto"
+    huber = "huber"
 
 
 class Select(StrEnum):
@@ -40,6 +47,7 @@ def fit(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
     ] = False,
+    impute: Annotated[bool, typer.Option("--impute", hidden=True)] = False,
     y_error: Annotated[
         str,
         typer.Option(
@@ -78,6 +86,10 @@ def fit(
         Select,
         typer.Option(help="Which equation of the front is chosen: by description length, accuracy, ..."),
     ] = Select.description,
+    loss: Annotated[
+        Loss,
+        typer.Option(help="Least squares; gross outliers left out (auto); or bounded in what they count."),
+    ] = Loss.squares,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equation.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -89,6 +101,11 @@ def fit(
     from eqlearn.io.tables import read_measurements
 
     options.check_resume(resume, out)
+    if impute:
+        raise InvalidArgument(
+            "`--impute` is not offered: a law found in values that a formula made up is that formula; leave "
+            "those rows out with `--drop-missing`"
+        )
     if data is None:
         shipped = load_dataset("kepler")
         data, target = str(shipped.path), target or shipped.target
@@ -128,6 +145,7 @@ def fit(
     folder = run_folder(out, table.stem)
     with displayed(seconds, ", ".join(table.targets), quiet or json) as progress:
         record = search(
-            folder, table, plan, select=select.value, extrapolation=outside, resume=resume, progress=progress
-        )
+            folder, table, plan, select=select.value, extrapolation=outside, resume=resume, progress=progress,
+            loss=loss.value,
+        )  # fmt: skip
     print_found(record, folder.path, quiet, json)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from eqlearn.errors import listed
+from eqlearn.errors import counted, listed
 from eqlearn.report.mathml import name_markup
 from eqlearn.report.record import RunRecord
 from eqlearn.symbolic.parametric import Constant
@@ -139,6 +139,11 @@ def checks(record: RunRecord) -> str:
         sentences.append(f"On {best.held_out_rows} rows held out from the search the error is {error}.")
     if not math.isnan(best.extrapolation_error):
         sentences.append(f"Outside the training range it is {percent(best.extrapolation_error)}.")
+    if outliers := [row for row in record.data.get("outliers", ()) if isinstance(row, int)]:
+        some = ", ".join(str(row + 1) for row in outliers[:10]) + (", ..." if len(outliers) > 10 else "")
+        whole = record.data.get("rows") == record.data.get("rows_read")  # else their numbers are others
+        left_out = f"{counted(len(outliers), 'row')} far off the law left out"
+        sentences.append(f"{left_out}: {some}." if whole else f"{left_out}.")
     if not math.isnan(best.reduced_chi_square):
         sentences.append(
             f"By the errors given, χ² per degree of freedom is {short(best.reduced_chi_square)}."

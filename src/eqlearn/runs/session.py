@@ -81,12 +81,14 @@ def search(
     resume: bool = False,
     progress: Callable[[Progress], None] | None = None,
     settings: Settings = DEFAULTS,
+    loss: str = "squares",
 ) -> RunRecord:
     """Searches, and saves the run in its folder; `resume` continues the run in it, if any.
 
     `select` and `extrapolation` are as for `discover`. Ctrl-C ends the search and saves what was found.
     """
     chosen = {**asdict(plan), "select": select, "strategies": list(settings.strategies)}
+    chosen |= {"loss": loss} if loss != "squares" else {}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.X)} rows", chosen, resume)
         history = History(folder, progress)
@@ -94,14 +96,16 @@ def search(
             data.X, data.y, variables=data.inputs, extrapolation=extrapolation, select=select,
             progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
             y_error=None if data.errors is None else data.errors.y,
-            x_error=None if data.errors is None else data.errors.x, **plan.options(),
+            x_error=None if data.errors is None else data.errors.x, loss=loss, **plan.options(),
         )  # fmt: skip
-        if found.ended != "interrupted" and data.errors is None:
+        if found.ended != "interrupted" and data.errors is None and loss == "squares":
             best = refined(found.best, data)
             front = tuple(best if c is found.best else c for c in found.front)
             found = replace(found, best=best, front=front)
-        noise = tuple(noise_of(e, data.X, data.y[:, k]) for k, e in enumerate(found.best.equations))
-        record = RunRecord.of(found, data.targets, noise, history.steps, _described(data), chosen)
+        kept = np.setdiff1d(np.arange(len(data.X)), found.outliers)
+        noise = tuple(noise_of(e, data.X[kept], data.y[kept, k]) for k, e in enumerate(found.best.equations))
+        described = {**_described(data), **({"outliers": list(found.outliers)} if found.outliers else {})}
+        record = RunRecord.of(found, data.targets, noise, history.steps, described, chosen)
         sample = Sample.of(data.X, data.y, _held_out(data, settings, plan.seed), extrapolation)
         folder.write_results(record, sample)
         folder.write_text(REPORT, page(record, sample, record.best.network))

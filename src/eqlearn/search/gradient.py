@@ -16,10 +16,10 @@ from eqlearn.search.candidate import Candidate, Rule, choose, find_rule, pareto_
 from eqlearn.search.features import Features
 from eqlearn.search.finish import Finisher
 from eqlearn.search.search import Found
-from eqlearn.search.settings import DEFAULTS
+from eqlearn.search.settings import DEFAULTS, Settings
 from eqlearn.symbolic.parametric import Constant
-from eqlearn.training.presets import Preset, train_population
-from eqlearn.validation.options import check_budget
+from eqlearn.training.presets import PRESETS, Preset, train_population
+from eqlearn.validation.options import SearchPenalty, check_budget, checked_choice
 from eqlearn.validation.table import read_outside, read_table, split_rows
 
 
@@ -80,3 +80,16 @@ def _candidate(network: EQL, finisher: Finisher) -> Candidate | None:
     constants = [tuple(Constant(value, math.nan) for value in e.constants) for e in equations]
     candidate = finisher.measure(equations, constants, network, "gradient")
     return candidate if math.isfinite(candidate.training_error) else None
+
+
+def find_settings(settings: Any, penalty: str) -> tuple[Settings, Preset | None]:
+    """The settings of a search, and the preset to train by instead, from what a user gave."""
+    if isinstance(settings, Settings):
+        return settings, None
+    if isinstance(settings, Preset):
+        return Settings(), settings
+    if settings == "modern":
+        return Settings(), None
+    checked_choice("`settings`", settings, ("modern", "paper", "released"))
+    checked_choice("`penalty`", penalty, tuple(SearchPenalty))
+    return Settings(), PRESETS[settings if penalty == "half" else f"{settings}-l0"]

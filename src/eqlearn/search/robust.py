@@ -1,7 +1,7 @@
 """Searches in spite of gross outliers: rows that no smooth function agrees with are left out, or count less.
 
-A few values that are wrong by a misprint or a failing sensor outweigh a thousand good ones in least squares, and
-hide an exact law altogether. Rows are first judged by a regression that resists them (Tukey's biweight on
+A few values that are wrong by a misprint or a failing sensor outweigh a thousand good ones in least squares,
+and hide an exact law altogether. Rows are first judged by a regression that resists them (Tukey's biweight on
 columns, logarithms, squares and products); a search without the suspects follows; then all rows are judged
 anew by the equation found, until the same rows stay out (the concentration steps of Rousseeuw & Van
 Driessen 1999). So a suspect that fits the law is taken back.
@@ -60,7 +60,7 @@ def _without_outliers(
 ) -> Any:
     began, seconds = time.time(), options["seconds"]
     kept = ~_suspects(table, how)
-    found = None
+    found: Any = None
     for number in range(how.searches):
         if seconds is not None:
             left = seconds - (time.time() - began)
@@ -120,7 +120,7 @@ def _resistant_residuals(X: np.ndarray, y: np.ndarray, how: Resistance) -> np.nd
     """What a regression on the basis leaves: first by least absolute values, then by Tukey's biweight."""
     basis = _basis(X, len(y) // how.rows_per_term)
     weight = np.ones(len(y))
-    residual = y - np.median(y)
+    residual: np.ndarray = y - np.median(y)
     for step in range(how.iterations):
         root = np.sqrt(weight)
         factors = np.linalg.lstsq(basis * root[:, None], y * root, rcond=None)[0]
@@ -135,7 +135,7 @@ def _resistant_residuals(X: np.ndarray, y: np.ndarray, how: Resistance) -> np.nd
 
 
 def _basis(X: np.ndarray, most: int) -> np.ndarray:
-    """A constant, standardised columns, then their logarithms and inverses, squares, products and cubes, as far
+    """A constant, standardised columns, then their logarithms, squares, products, inverses and cubes, as far
     as there are rows for them."""
     spread = X.std(axis=0)
     z = ((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0]
@@ -164,8 +164,8 @@ def _basis(X: np.ndarray, most: int) -> np.ndarray:
 
 
 def _softly(search: Callable[..., Any], table: Table, options: dict[str, Any], how: Resistance) -> Any:
-    """A search in which rows count as Huber's loss weighs them: by a resistant regression first, and in the end
-    by each equation's own residuals."""
+    """A search in which rows count as Huber's loss weighs them: by a resistant regression first, and in the
+    end by each equation's own residuals."""
     own = np.ones(table.rows) if table.weight is None else table.weight
     first = np.ones(table.rows)
     for y in table.y.T:

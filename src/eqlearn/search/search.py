@@ -113,15 +113,16 @@ def discover(
     **Other arguments:** `y_error` and `x_error`, standard deviations of the targets (a number, or one per
     row) and of the inputs (a dictionary by column, or one per column, or per row and column), by which rows
     are weighed, constants fitted and equations chosen; `loss`, "squares", or "auto", which leaves gross
-    outliers out, or "huber", which bounds what they count; `extrapolation`, data `(X, y)` outside the training
-    range, measured and never used for the search; `select`, a rule's name or a function; `n_jobs`, workers of
-    the active joblib backend (the same seed gives the same candidates whatever their number); `progress`,
-    called after each round.
+    outliers out, or "huber", which bounds what they count; `extrapolation`, data `(X, y)` outside the
+    training range, measured and never used for the search; `select`, a rule's name or a function; `n_jobs`,
+    workers of the active joblib backend (the same seed gives the same candidates whatever their number);
+    `progress`, called after each round.
 
     Ctrl-C ends the search and gives the best found so far.
     """
     if checked_choice("`loss`", loss, LOSSES) != "squares":
-        return robustly(discover, dict(locals()))
+        robust: Found = robustly(discover, dict(locals()))
+        return robust
     began = time.time()
     checked_choice("search penalty", penalty, tuple(SearchPenalty))
     check_budget(seconds, restarts)
