@@ -38,6 +38,7 @@ _HOMES = {
     "eqlearn.symbolic.parametric": "Constant Refitted refit",
     "eqlearn.symbolic.languages": "Export register_export",
     "eqlearn.symbolic.equation": "Equation",
+    "eqlearn.symbolic.dimensions": "unit_of",
     "eqlearn.verify.judge": "SymbolicSolution Verdict judge symbolic_solution",
     # Series to equations of motion
     "eqlearn.validation.trajectories": "Trajectories",

@@ -91,6 +91,7 @@ from eqlearn.search.settings import SCIENCE as SCIENCE
 from eqlearn.search.settings import Settings as Settings
 from eqlearn.search.strategies import Strategy as Strategy
 from eqlearn.search.strategies import register_strategy as register_strategy
+from eqlearn.symbolic.dimensions import unit_of as unit_of
 from eqlearn.symbolic.equation import Equation as Equation
 from eqlearn.symbolic.languages import Export as Export
 from eqlearn.symbolic.languages import register_export as register_export

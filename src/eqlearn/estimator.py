@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
@@ -20,6 +20,7 @@ from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.report.figures import constants_frame, front_frame
 from eqlearn.search.candidate import Candidate, Rule
+from eqlearn.search.dimensional import constant_units
 from eqlearn.search.gradient import find_settings, search_by_gradient
 from eqlearn.search.search import Found, discover
 from eqlearn.search.settings import SCIENCE, Settings
@@ -35,6 +36,7 @@ from eqlearn.validation.table import (
     column_names,
     read_outside,
     read_table,
+    rows_of,
     some_rows,
 )
 from eqlearn.validation.uncertainty import read_uncertainty
@@ -63,6 +65,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     - `seconds`, `restarts`: the budget; without one, the search ends when it is exact or stops improving.
       `restarts` counts the networks fitted, including those of the first, linear rounds.
     - `loss`: "squares"; "auto", which leaves gross outliers out (`outliers_`); or "huber".
+    - `units`: of columns and target by name, {"L": "m", "g": "m/s**2", "T": "s"}, for laws that are
+      dimensionally right; `free_constants`: whether constants may have units, then.
     - `multi_output`: with several targets, one network "shared" by all, or "separate" searches.
     - `n_jobs`: workers of the active joblib backend, at most 4 of which are useful; the result is the same.
     - `random_state`: a number for the same equations every time (unless `seconds` cuts the search short), or
@@ -89,6 +93,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         seconds: float | None = None,
         restarts: int | None = None,
         loss: str = "squares",
+        units: Mapping[str, str] | None = None,
+        free_constants: bool = False,
         multi_output: str = "shared",
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -103,6 +109,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         self.seconds = seconds
         self.restarts = restarts
         self.loss = loss
+        self.units = units
+        self.free_constants = free_constants
         self.multi_output = multi_output
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -156,7 +164,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         founds = self._search_all(data, far)
         self.found_: Found | tuple[Found, ...] = founds[0] if len(founds) == 1 else founds
         self._describe(data)
-        self.outliers_ = _rows_of(data, {i for found in founds for i in found.outliers}, X, y)
+        self.outliers_ = rows_of(data, {i for found in founds for i in found.outliers}, X, y)
         return self
 
     def _search_all(self, data: Table, far: Table | None) -> tuple[Found, ...]:
@@ -191,8 +199,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 penalty=self.penalty, seconds=self._share(), restarts=self.restarts, seed=seed,
                 variables=variables, sample_weight=data.weight, extrapolation=far, select=self.select,
                 n_jobs=self.n_jobs, settings=settings, progress=progress, journal=memory,
-                loss=self.loss, y_error=None if data.errors is None else data.errors.y,
-                x_error=None if data.errors is None else data.errors.x,
+                loss=self.loss, units=self.units, free_constants=self.free_constants,
+                **({} if data.errors is None else {"y_error": data.errors.y, "x_error": data.errors.x}),
             )  # fmt: skip
 
     def _share(self) -> float | None:
@@ -207,7 +215,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         seed: int,
         variables: list[str] | None,
     ) -> Found:
-        for name in ("seconds", "warm_start", "loss"):
+        for name in ("seconds", "warm_start", "loss", "units"):
             if getattr(self, name) not in (None, False, "squares"):
                 raise InvalidArgument(
                     f"`{name}` can't be used with the preset {preset.name!r}; use `restarts`"
@@ -227,7 +235,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         """The memories of the last fit, if its data and settings were the same; else empty ones."""
         same = (
             data.X, data.y, data.weight, data.errors, self.target_names_, self.primitives, self.hidden_layers,
-            self.penalty, self.settings, self.multi_output, self.random_state, self.loss,
+            self.penalty, self.settings, self.multi_output, self.random_state, self.loss, self.units,
+            self.free_constants,
         )  # fmt: skip
         fingerprint = joblib.hash(same)
         old: list[Memory] = getattr(self, "_remembered", [])
@@ -255,6 +264,11 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         grouped = zip(founds, self._groups, strict=True)
         constants = [constants_frame(f.best, [self.target_names_[k] for k in g]) for f, g in grouped]
         self.constants_ = pd.concat(constants, ignore_index=True)
+        if self.units is not None:
+            best = founds[0].best
+            self.constants_["unit"] = constant_units(
+                best, founds[0].variables, self.units, self.free_constants
+            )
         if self._flat:
             self.constants_ = self.constants_.drop(columns="output")
         self.n_trials_ = sum(found.restarts for found in founds)
@@ -333,10 +347,3 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def _rows_of(data: Table, places: set[int], X: np.ndarray, y: np.ndarray) -> list[int]:
-    """The rows of `X` and `y` as they were given that are at these places of the sorted table."""
-    wanted = {(*data.X[i], *data.y[i]) for i in places}
-    rows = zip(X, y.reshape(len(y), -1), strict=True)
-    return [place for place, (x, target) in enumerate(rows) if (*x, *target) in wanted] if wanted else []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from eqlearn.cli import options
 from eqlearn.cli.printing import displayed, print_found, run_folder
 from eqlearn.errors import InvalidArgument
 from eqlearn.validation.options import SearchPenalty
+
+if TYPE_CHECKING:
+    from eqlearn.io.tables import Measurements
 
 # How long the data set that ships with the package is searched, by default.
 DEMO_SECONDS = 12.0
@@ -90,6 +93,17 @@ def fit(
         Loss,
         typer.Option(help="Least squares; gross outliers left out (auto); or bounded in what they count."),
     ] = Loss.squares,
+    units: Annotated[
+        str,
+        typer.Option(
+            help='A TOML file of units by column (g = "m/s**2"), or the word table: those in the line below '
+            "the names.",
+            show_default=False,
+        ),
+    ] = "",
+    free_constants: Annotated[
+        bool, typer.Option("--free-constants", help="Let constants have units, too.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equation.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -128,6 +142,7 @@ def fit(
     if not quiet and not json:
         for note in table.notes:
             typer.echo(f"Note: {note}.", err=True)
+    known = _units(units, table)
     # These import torch, which takes seconds, so a bad table is refused first.
     from eqlearn.runs.session import Plan, search
     from eqlearn.search.settings import SCIENCE
@@ -146,6 +161,28 @@ def fit(
     with displayed(seconds, ", ".join(table.targets), quiet or json) as progress:
         record = search(
             folder, table, plan, select=select.value, extrapolation=outside, resume=resume, progress=progress,
-            loss=loss.value,
+            loss=loss.value, units=known, free_constants=free_constants,
         )  # fmt: skip
     print_found(record, folder.path, quiet, json)
+
+
+def _units(units: str, table: Measurements) -> dict[str, str] | None:
+    """The units of inputs and target, from a TOML file or from the table itself."""
+    import tomllib
+    from pathlib import Path
+
+    names = [*table.inputs, *table.targets]
+    if not units:
+        return None
+    if units == "table":
+        if not table.units:
+            raise InvalidArgument(
+                f"{table.name} has no line of units below its names; give `--units` FILE.toml"
+            )
+        return {name: table.units.get(name, "1") for name in names}
+    try:
+        told = tomllib.loads(Path(units).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidArgument(f"`--units` {units!r} is no TOML file that can be read: {error}") from error
+    told = told.get("units", told)
+    return {name: unit for name, unit in told.items() if name in names} if isinstance(told, dict) else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 from eqlearn.errors import counted, listed
@@ -144,6 +144,10 @@ def checks(record: RunRecord) -> str:
         whole = record.data.get("rows") == record.data.get("rows_read")  # else their numbers are others
         left_out = f"{counted(len(outliers), 'row')} far off the law left out"
         sentences.append(f"{left_out}: {some}." if whole else f"{left_out}.")
+    if isinstance(units := record.settings.get("units"), Mapping):
+        sentences.append(
+            f"Units: {printable(', '.join(f'{name} in {unit}' for name, unit in units.items()))}."
+        )
     if not math.isnan(best.reduced_chi_square):
         sentences.append(
             f"By the errors given, χ² per degree of freedom is {short(best.reduced_chi_square)}."

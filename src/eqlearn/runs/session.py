@@ -82,6 +82,8 @@ def search(
     progress: Callable[[Progress], None] | None = None,
     settings: Settings = DEFAULTS,
     loss: str = "squares",
+    units: Mapping[str, str] | None = None,
+    free_constants: bool = False,
 ) -> RunRecord:
     """Searches, and saves the run in its folder; `resume` continues the run in it, if any.
 
@@ -89,6 +91,7 @@ def search(
     """
     chosen = {**asdict(plan), "select": select, "strategies": list(settings.strategies)}
     chosen |= {"loss": loss} if loss != "squares" else {}
+    chosen |= {"units": dict(units), "free_constants": free_constants} if units else {}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.X)} rows", chosen, resume)
         history = History(folder, progress)
@@ -96,9 +99,10 @@ def search(
             data.X, data.y, variables=data.inputs, extrapolation=extrapolation, select=select,
             progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
             y_error=None if data.errors is None else data.errors.y,
-            x_error=None if data.errors is None else data.errors.x, loss=loss, **plan.options(),
+            x_error=None if data.errors is None else data.errors.x, loss=loss, units=units,
+            free_constants=free_constants, **plan.options(),
         )  # fmt: skip
-        if found.ended != "interrupted" and data.errors is None and loss == "squares":
+        if found.ended != "interrupted" and data.errors is None and loss == "squares" and not units:
             best = refined(found.best, data)
             front = tuple(best if c is found.best else c for c in found.front)
             found = replace(found, best=best, front=front)

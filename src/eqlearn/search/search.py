@@ -22,6 +22,7 @@ from eqlearn.search.ansatz.target_transform import transforms
 from eqlearn.search.archive import Archive
 from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
 from eqlearn.search.curriculum import Curriculum
+from eqlearn.search.dimensional import dimensionally
 from eqlearn.search.features import Features, screen
 from eqlearn.search.finish import Finisher
 from eqlearn.search.measured import first_weights, weighed
@@ -96,6 +97,8 @@ def discover(
     y_error: Any = None,
     x_error: Any = None,
     loss: str = "squares",
+    units: Any = None,
+    free_constants: bool = False,
     extrapolation: tuple[Any, Any] | None = None,
     select: str | Rule = "description",
     n_jobs: int | None = None,
@@ -113,7 +116,9 @@ def discover(
     **Other arguments:** `y_error` and `x_error`, standard deviations of the targets (a number, or one per
     row) and of the inputs (a dictionary by column, or one per column, or per row and column), by which rows
     are weighed, constants fitted and equations chosen; `loss`, "squares", or "auto", which leaves gross
-    outliers out, or "huber", which bounds what they count; `extrapolation`, data `(X, y)` outside the
+    outliers out, or "huber", which bounds what they count; `units`, those of columns and target by name, such
+    as {"L": "m", "g": "m/s**2", "T": "s"}, so that every law is dimensionally right, and `free_constants`,
+    whether constants may have units; `extrapolation`, data `(X, y)` outside the
     training range, measured and never used for the search; `select`, a rule's name or a function; `n_jobs`,
     workers of the active joblib backend (the same seed gives the same candidates whatever their number);
     `progress`, called after each round.
@@ -123,6 +128,9 @@ def discover(
     if checked_choice("`loss`", loss, LOSSES) != "squares":
         robust: Found = robustly(discover, dict(locals()))
         return robust
+    if units is not None:
+        right: Found = dimensionally(discover, dict(locals()))
+        return right
     began = time.time()
     checked_choice("search penalty", penalty, tuple(SearchPenalty))
     check_budget(seconds, restarts)

@@ -192,6 +192,13 @@ def arrange(
     return Table(X, y, weight, errors).take(np.lexsort(keys))
 
 
+def rows_of(data: Table, places: set[int], X: np.ndarray, y: np.ndarray) -> list[int]:
+    """The rows of `X` and `y` as they were given that are at these places of the sorted table."""
+    wanted = {(*data.X[i], *data.y[i]) for i in places}
+    rows = zip(X, y.reshape(len(y), -1), strict=True)
+    return [place for place, (x, target) in enumerate(rows) if (*x, *target) in wanted] if wanted else []
+
+
 def columns_of(X: Any, variables: Sequence[str]) -> tuple[Columns, int]:
     """The columns of the variables and the number of rows.
 
