@@ -116,6 +116,40 @@ def test_missing_values_are_never_made_up(here, capsys):
     assert "leave those rows out" in refused(capsys, "fit", "line.csv", "--target", "y", "--impute")
 
 
+@pytest.fixture
+def falls(here):
+    rows = "".join(f"{m},{m % 5 + 1},{m * 9.5 * (m % 5 + 1)}\n" for m in range(1, 25))
+    (here / "falls.csv").write_text("m,h,E\nkg,m,J\n" + rows)
+    (here / "units.toml").write_text('[units]\nm = "kg"\nh = "m"\nE = "kg*m"\n')
+
+
+def test_units_come_from_a_file(falls, capsys):
+    words = ["fit", "falls.csv", "--target", "E", "--units", "units.toml", "--restarts", "4"]
+
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "E = 9.5*h*m" in out.replace("19*h*m/2", "9.5*h*m")
+    assert "Units: m in kg, h in m, E in kg*m." in out
+
+
+def test_units_of_the_table_are_checked(falls, capsys):
+    error = refused(capsys, "fit", "falls.csv", "--target", "E", "--units", "table", "--quiet")
+
+    assert "no product of powers of the columns (m in kg and h in m) has the target's unit" in error
+    assert "`--free-constants`" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["line.csv", "--target", "y", "--units", "table"], "has no line of units"),
+        (["line.csv", "--target", "y", "--units", "none.toml"], "is no TOML file"),
+    ],
+)
+def test_units_that_are_not_there_are_named(falls, capsys, words, message):
+    assert message in refused(capsys, "fit", *words)
+
+
 def test_quiet_prints_nothing_but_the_equation(here, capsys):
     assert main(["fit", "line.csv", "--target", "y", "--restarts", "2", "--quiet"]) == 0
 

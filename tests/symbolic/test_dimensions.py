@@ -20,7 +20,7 @@ def parsed(text):
         ("m*v**2/2 + m*g*x", "kg*m**2/s**2"),
         ("2*pi*sqrt(x/g)", "s"),
         ("x*exp(-v*t/x)", "m"),
-        ("Abs(x - v*t)", "m"),
+        ("abs(x - v*t)", "m"),
         ("a**a", "1"),
         ("v/sqrt(1 - v**2/(g*x))", "m/s"),
         ("3.7*x**1.5/sqrt(x)", "m"),

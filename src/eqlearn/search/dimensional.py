@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from itertools import combinations, islice
 from typing import Any
 
@@ -208,7 +209,7 @@ class _Task:
                     yield groups
                 seen.add(groups.scale)
 
-    @property
+    @cached_property
     def finisher(self) -> Finisher:
         features = Features.of(self.table.X, self.table.y, logarithms=False, degree=1)
         outside = read_outside(self.options["extrapolation"], self.table.X, 1, self.names)
@@ -265,7 +266,7 @@ class _Task:
         candidate = finisher.measure(
             [formula.with_constants(list(fit.values))], [fit.constants], None, "units"
         )
-        candidate = finisher.in_brief(candidate)
+        candidate = finisher.in_brief(candidate) if candidate.exact else candidate
         if self.table.errors is not None:
             candidate = weighed(candidate, self.table, finisher.spreads)
         return candidate if self._consistent(candidate) else None

@@ -40,8 +40,9 @@ class Dimension:
 
     def __str__(self) -> str:
         """In units of the SI, such as "m/s**2"; "1" without any."""
-        above = [_power(_SI.get(n, n), p) for n, p in self.powers if p > 0]
-        below = [_power(_SI.get(n, n), -p) for n, p in self.powers if p < 0]
+        usual = sorted(self.powers, key=lambda pair: list(_SI).index(pair[0]) if pair[0] in _SI else len(_SI))
+        above = [_power(_SI.get(n, n), p) for n, p in usual if p > 0]
+        below = [_power(_SI.get(n, n), -p) for n, p in usual if p < 0]
         if not below:
             return "*".join(above) or "1"
         under = below[0] if len(below) == 1 else f"({'*'.join(below)})"
@@ -49,7 +50,7 @@ class Dimension:
 
 
 _SI = {
-    "[length]": "m", "[time]": "s", "[mass]": "kg", "[current]": "A", "[temperature]": "K",
+    "[mass]": "kg", "[length]": "m", "[time]": "s", "[current]": "A", "[temperature]": "K",
     "[substance]": "mol", "[luminosity]": "cd",
 }  # fmt: skip
 
