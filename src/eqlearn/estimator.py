@@ -18,9 +18,10 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
-from eqlearn.report.figures import constants_frame, front_frame
+from eqlearn.report.figures import constants_frame, fit_figure, front_frame
 from eqlearn.search.candidate import Candidate, Rule
 from eqlearn.search.dimensional import constant_units
+from eqlearn.search.display import front_html
 from eqlearn.search.gradient import find_settings, search_by_gradient
 from eqlearn.search.search import Found, discover
 from eqlearn.search.settings import SCIENCE, Settings
@@ -71,8 +72,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     - `n_jobs`: workers of the active joblib backend, at most 4 of which are useful; the result is the same.
     - `random_state`: a number for the same equations every time (unless `seconds` cuts the search short), or
       None.
-    - `verbose`: whether to show progress.
-    - `warm_start`: whether to continue the last `fit` on the same data, with a larger budget.
+    - `verbose`, `warm_start`: whether to show progress; whether to continue the last `fit` on the same data.
 
     **Fitted:** `equation_` (a tuple for several targets), `equations_` (the Pareto front, a data frame),
     `constants_` (a data frame), `noise_` (standard deviation of the residuals), `n_trials_` (networks
@@ -145,8 +145,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         y = y.astype(np.float64, copy=False)
-        given = [str(name) for name in getattr(self, "feature_names_in_", range(X.shape[1]))]
-        table = Table(X, y.reshape(len(y), -1), sample_weight)
+        table, given = read_table(X, y, sample_weight, getattr(self, "feature_names_in_", None))
         data = arrange(X, y, sample_weight, read_uncertainty(y_error, x_error, table, given))
         count = data.y.shape[1]
         self._flat = y.ndim == 1
@@ -265,15 +264,13 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         constants = [constants_frame(f.best, [self.target_names_[k] for k in g]) for f, g in grouped]
         self.constants_ = pd.concat(constants, ignore_index=True)
         if self.units is not None:
-            best = founds[0].best
-            self.constants_["unit"] = constant_units(
-                best, founds[0].variables, self.units, self.free_constants
-            )
+            self.constants_["unit"] = constant_units(founds[0], self.units, self.free_constants)
         if self._flat:
             self.constants_ = self.constants_.drop(columns="output")
         self.n_trials_ = sum(found.restarts for found in founds)
         self.failures_ = dict(sum((Counter(found.failures) for found in founds), Counter()))
-        noise = [noise_of(e, data.X, data.y[:, k], data.weight) for k, e in enumerate(equations)]
+        seen = data.take(np.setdiff1d(np.arange(data.rows), [i for f in founds for i in f.outliers]))
+        noise = [noise_of(e, seen.X, seen.y[:, k], seen.weight) for k, e in enumerate(equations)]
         self.noise_ = noise[0] if self._flat else np.array(noise)
         self._drawn = data.take(some_rows(data.rows, 2000))  # for drawing
 
@@ -325,8 +322,6 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
 
         Predictions are for the target `output`, on `X` and `y` or else on at most 2,000 training rows.
         """
-        from eqlearn.report.figures import Picture, draw, new_figure
-
         founds = self._founds()
         check_together(X, y)
         if not 0 <= output < len(self.target_names_):
@@ -336,12 +331,15 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         else:
             X, true = validate_data(self, X, reset=False, dtype=np.float64), read_table(X, y)[0].y[:, output]
         which = next(i for i, group in enumerate(self._groups) if output in group)
-        best, group = founds[which].best, self._groups[which]
-        place = group.index(output)
-        predicted, names = best.equations[place](X), [self.target_names_[k] for k in group]
-        found = founds[which]
-        picture = Picture(found.front, best, true, predicted, found.inputs, outputs=names, output=place)
-        return draw(picture, kind, new_figure(kind))
+        names = [self.target_names_[k] for k in self._groups[which]]
+        return fit_figure(founds[which], kind, X, true, names, self._groups[which].index(output))
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        for found, group in zip(self._founds(), self._groups, strict=True) if hasattr(self, "found_") else ():
+            page = front_html(found.front, found.best, [self.target_names_[k] for k in group])
+            bundle["text/html"] = page if group[0] == 0 else bundle["text/html"] + page
+        return bundle
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

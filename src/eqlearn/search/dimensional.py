@@ -127,14 +127,12 @@ def dimensionally(search: Callable[..., Any], given: Mapping[str, Any]) -> Any:
     return task.solved()
 
 
-def constant_units(
-    candidate: Candidate, names: Sequence[str], units: Mapping[str, str], free: bool
-) -> list[str]:
-    """The unit of each fitted constant in the SI, "1" without one."""
-    target = _target_of(units, names, ())
-    known = read_units(units, names, [target])
-    _, numbers = formula_dimension(candidate.equation, known, free_constants=free, target=known[target])
-    return [str(numbers.get(abs(c.value), Dimension())) for c in candidate.constants[0]]
+def constant_units(found: Any, units: Mapping[str, str], free: bool) -> list[str]:
+    """The unit of each fitted constant of the chosen equation in the SI, "1" without one."""
+    target = _target_of(units, found.variables, ())
+    known = read_units(units, found.variables, [target])
+    _, numbers = formula_dimension(found.best.equation, known, free_constants=free, target=known[target])
+    return [str(numbers.get(abs(c.value), Dimension())) for c in found.best.constants[0]]
 
 
 def _target_of(units: Any, columns: Sequence[str], own: Sequence[str]) -> str:

@@ -23,6 +23,7 @@ from eqlearn.search.archive import Archive
 from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
 from eqlearn.search.curriculum import Curriculum
 from eqlearn.search.dimensional import dimensionally
+from eqlearn.search.display import front_html
 from eqlearn.search.features import Features, screen
 from eqlearn.search.finish import Finisher
 from eqlearn.search.measured import first_weights, weighed
@@ -79,6 +80,12 @@ class Found:
     def exact(self) -> bool:
         """Whether the chosen equation fits the training data to rounding error."""
         return self.best.exact
+
+    def _repr_html_(self) -> str:
+        several = len(self.best.equations)
+        return front_html(
+            self.front, self.best, ["y"] if several == 1 else [f"y{k + 1}" for k in range(several)]
+        )
 
 
 @one_thread()
