@@ -10,6 +10,7 @@ from eqlearn.validation.table import Table, Uncertainty
 QUICK = Settings(networks=False, strategies=("linear", "products", "elimination"))
 
 
+@pytest.mark.slow
 def test_rows_with_small_errors_decide():
     rng = np.random.default_rng(0)
     x = rng.uniform(1, 5, 200)
@@ -22,6 +23,7 @@ def test_rows_with_small_errors_decide():
     assert found.best.reduced_chi_square == pytest.approx(1.0, abs=0.4)
 
 
+@pytest.mark.slow
 def test_errors_of_known_size_keep_noise_out_of_the_law():
     rng = np.random.default_rng(3)
     x = rng.uniform(1, 5, 60)

@@ -25,7 +25,9 @@ def spoiled(law, share, seed, rows=200):
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    "seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_five_in_a_hundred_gross_outliers_do_not_change_the_law(law, seed):
     X, y, bad = spoiled(law, 0.05, seed)
 
@@ -45,6 +47,7 @@ def test_without_outliers_nothing_is_left_out_and_the_law_is_the_same():
     assert str(robust.best) == str(plain.best)
 
 
+@pytest.mark.slow
 def test_noise_is_not_taken_for_outliers():
     rng = np.random.default_rng(0)
     X = rng.uniform(0.5, 5, (200, 2))
@@ -88,6 +91,7 @@ def test_huber_comes_nearer_to_the_truth_than_squares_in_long_tails():
     assert abs(slopes[1] - 10) < abs(slopes[0] - 10)
 
 
+@pytest.mark.slow
 def test_errors_of_measurement_follow_their_rows():
     X, y, bad = spoiled("x1*x2 + x3", 0.05, 0)
     rng = np.random.default_rng(5)
@@ -109,6 +113,7 @@ def test_presets_of_the_paper_know_least_squares_only():
         EQLRegressor(settings="paper", loss="auto").fit(np.ones((9, 1)), np.ones(9))
 
 
+@pytest.mark.slow
 def test_too_many_outliers_are_no_outliers():
     X, y, _ = spoiled("x1*x2 + x3", 0.45, 0)
 
