@@ -145,7 +145,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         y = y.astype(np.float64, copy=False)
-        table, given = read_table(X, y, sample_weight, getattr(self, "feature_names_in_", None))
+        own = list(getattr(self, "feature_names_in_", ())) or None
+        table, given = read_table(X, y, sample_weight, own)
         data = arrange(X, y, sample_weight, read_uncertainty(y_error, x_error, table, given))
         count = data.y.shape[1]
         self._flat = y.ndim == 1

@@ -95,7 +95,8 @@ def open_text(file: Path, name: str, opener: Any) -> Source:
             if wrong := [column for column, values in odd.items() if values is None]:
                 with opened() as again:
                     raise _no_numbers(head.skip(again, layout), head, layout, wrong, name)
-            yield frame[list(columns)].assign(**odd).to_numpy(dtype=np.float64)
+            numbers = {column: odd.get(column, frame[column]) for column in columns}
+            yield np.column_stack([np.asarray(values, dtype=np.float64) for values in numbers.values()])
 
     def labels(column: str) -> Iterator[list[str]]:
         for frame in frames(missing=(), usecols=[column], dtype=str):  # a series may well be called "NA"

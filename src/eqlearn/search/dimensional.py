@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -158,37 +159,34 @@ class _Task:
     def solved(self) -> Any:
         began, seconds = time.time(), self.options["seconds"]
         choices = [] if self.free else list(islice(self._usable(), MOST_SEARCHED))
-        found, candidates = None, [self.finisher.constant()] if not self.target or self.free else []
+        founds: list[Any] = []
+        candidates: list[Candidate] = []
         for groups in choices:
-            each = self._among(groups)
-            candidates += each[1]
-            found = each[0] if found is None else found
-            if any(c.exact for c in candidates):
+            found, right = self._among(groups)
+            founds.append(found)
+            candidates += right
+            if found.ended == "interrupted" or any(c.exact for c in candidates):
                 break
-        if not any(c.exact for c in candidates):
+        else:
             budget = self._budget(1 - len(choices) * SHARE)
             if seconds is not None:
                 budget["seconds"] = max(seconds - (time.time() - began), 0.1)
-            plain = self.search(self.table.X, self.table.y, **{**self.options, **budget})
-            candidates += [c for c in plain.front if self._consistent(c)]
-            found = plain if found is None else found
+            founds.append(self.search(self.table.X, self.table.y, **{**self.options, **budget}))
+            candidates += [c for c in founds[-1].front if self._consistent(c)]
         if not candidates:
             raise InvalidArgument(
                 "no formula with these `units` was found: check them, or let constants have units with "
                 "`free_constants`"
             )
-        assert found is not None
-        front = pareto_front(candidates)
+        # What a network saw were other inputs in each of the searches.
+        front = pareto_front([replace(c, network=None) for c in candidates])
         rule = find_rule(self.options["select"], outside=self.options["extrapolation"] is not None)
-        best = choose(rule, front)
         return replace(
-            found,
-            best=best,
-            front=front,
-            seconds=time.time() - began,
-            variables=self.names,
+            founds[-1], best=choose(rule, front), front=front, seconds=time.time() - began,
+            restarts=sum(f.restarts for f in founds), rounds=sum(f.rounds for f in founds),
+            failures=dict(sum((Counter(f.failures) for f in founds), Counter())), variables=self.names,
             inputs=self.names,
-        )
+        )  # fmt: skip
 
     def _usable(self) -> Iterator[Groups]:
         """Choices of groups that are finite on all rows, with different scales."""

@@ -61,19 +61,21 @@ def _without_outliers(
     began, seconds = time.time(), options["seconds"]
     kept = ~_suspects(table, how)
     found: Any = None
+    started = 0
     for number in range(how.searches):
         if seconds is not None:
             left = seconds - (time.time() - began)
             last = number == how.searches - 1
             options["seconds"] = max(left if last or kept.all() else how.first_share * left, 0.1)
         found = search(table.X[kept], table.y[kept], **_of_rows(options, table, kept))
+        started += found.restarts
         options["journal"] = None  # which remembers the rounds of the first search, on other rows
         judged = _near(found.best, table, kept, how)
         if (judged == kept).all() or found.ended == "interrupted":
             break
         kept = judged
     outliers = tuple(np.flatnonzero(~kept).tolist())
-    return replace(found, outliers=outliers, seconds=time.time() - began)
+    return replace(found, outliers=outliers, restarts=started, seconds=time.time() - began)
 
 
 def _of_rows(options: dict[str, Any], table: Table, kept: np.ndarray) -> dict[str, Any]:
