@@ -40,6 +40,7 @@ _HOMES = {
     "eqlearn.symbolic.parametric": "Constant Refitted refit",
     "eqlearn.symbolic.languages": "Export register_export",
     "eqlearn.symbolic.equation": "Equation",
+    "eqlearn.symbolic.dimensions": "unit_of",
     "eqlearn.verify.judge": "SymbolicSolution Verdict judge symbolic_solution",
     # Series to equations of motion
     "eqlearn.validation.trajectories": "Trajectories",
@@ -66,9 +67,11 @@ _HOMES = {
     "eqlearn.runs.load": "load",
     "eqlearn.io.checksummed": "atomic_write read_checksummed write_tensors",
     "eqlearn.io.datasets": "DATASETS DataSet load_dataset",
+    "eqlearn.validation.checkup": "examine",
+    "eqlearn.validation.findings": "Checkup Finding",
     "eqlearn.report.record": "environment",
     "eqlearn.errors": "Diverged EqlearnError InvalidArgument InvalidExpression "
-    "InvalidFile MissingExtra NotFinite UnknownName WrongType",
+    "InvalidFile MissingExtra NotFinite NotNumbers UnknownName WrongType",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 # Former names, each kept for one release.

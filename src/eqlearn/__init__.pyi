@@ -13,6 +13,7 @@ from eqlearn.errors import InvalidExpression as InvalidExpression
 from eqlearn.errors import InvalidFile as InvalidFile
 from eqlearn.errors import MissingExtra as MissingExtra
 from eqlearn.errors import NotFinite as NotFinite
+from eqlearn.errors import NotNumbers as NotNumbers
 from eqlearn.errors import UnknownName as UnknownName
 from eqlearn.errors import WrongType as WrongType
 from eqlearn.estimator import EQLRegressor as EQLRegressor
@@ -91,6 +92,7 @@ from eqlearn.search.settings import SCIENCE as SCIENCE
 from eqlearn.search.settings import Settings as Settings
 from eqlearn.search.strategies import Strategy as Strategy
 from eqlearn.search.strategies import register_strategy as register_strategy
+from eqlearn.symbolic.dimensions import unit_of as unit_of
 from eqlearn.symbolic.equation import Equation as Equation
 from eqlearn.symbolic.languages import Export as Export
 from eqlearn.symbolic.languages import register_export as register_export
@@ -113,6 +115,9 @@ from eqlearn.training.state import TrainingState as TrainingState
 from eqlearn.training.state import seeded as seeded
 from eqlearn.training.state import step_generator as step_generator
 from eqlearn.training.tensorboard import TensorBoardWriter as TensorBoardWriter
+from eqlearn.validation.checkup import examine as examine
+from eqlearn.validation.findings import Checkup as Checkup
+from eqlearn.validation.findings import Finding as Finding
 from eqlearn.validation.latents import Gathered as Gathered
 from eqlearn.validation.trajectories import Trajectories as Trajectories
 from eqlearn.verify.judge import SymbolicSolution as SymbolicSolution

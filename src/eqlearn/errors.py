@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class EqlearnError(Exception):
@@ -31,6 +31,17 @@ class InvalidExpression(EqlearnError, ValueError):
 
 class InvalidFile(EqlearnError, ValueError):
     """A file that is truncated, altered or not ours; nothing of it was run."""
+
+
+class NotNumbers(InvalidFile):
+    """Columns of a file hold something else than numbers; `columns` says what, by name."""
+
+    def __init__(self, message: str, columns: Mapping[str, str]) -> None:
+        super().__init__(message)
+        self.columns = dict(columns)
+
+    def __reduce__(self) -> tuple[type, tuple[str, dict[str, str]]]:
+        return type(self), (str(self), self.columns)
 
 
 class MissingExtra(EqlearnError, ImportError):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
@@ -15,21 +14,32 @@ import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from eqlearn.errors import InvalidArgument, WrongType, counted
+from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
-from eqlearn.report.figures import constants_frame, front_frame
-from eqlearn.search.candidate import Candidate, Rule
-from eqlearn.search.gradient import find_settings
+from eqlearn.report.figures import constants_frame, fit_figure, front_frame
+from eqlearn.search.candidate import Candidate, Rule, named_rows
+from eqlearn.search.dimensional import constant_units
+from eqlearn.search.display import front_html
+from eqlearn.search.gradient import check_trainable, find_settings, search_by_gradient
 from eqlearn.search.groups.last import adapted
 from eqlearn.search.search import Found, discover
 from eqlearn.search.settings import SCIENCE, Settings
-from eqlearn.search.step import Memory
+from eqlearn.search.step import Memory, remembered
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import noise_of
 from eqlearn.training.presets import Preset
 from eqlearn.validation.groups import arrange_groups
 from eqlearn.validation.options import check_number, check_together, checked_choice, seed_of
-from eqlearn.validation.table import Table, check_unique, column_names, read_outside, read_table, some_rows
+from eqlearn.validation.table import (
+    Table,
+    check_unique,
+    column_names,
+    read_outside,
+    read_table,
+    rows_of,
+    some_rows,
+)
+from eqlearn.validation.uncertainty import read_uncertainty
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,17 +64,19 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
       within one standard error, best "extrapolation", or a function of the candidates.
     - `seconds`, `restarts`: the budget; without one, the search ends when it is exact or stops improving.
       `restarts` counts the networks fitted, including those of the first, linear rounds.
+    - `loss`: "squares"; "auto", which leaves gross outliers out (`outliers_`); or "huber".
+    - `units`: of columns and target by name, {"L": "m", "g": "m/s**2", "T": "s"}, for laws that are
+      dimensionally right; `free_constants`: whether constants may have units, then.
     - `multi_output`: with several targets, one network "shared" by all, or "separate" searches.
     - `n_jobs`: workers of the active joblib backend, at most 4 of which are useful; the result is the same.
     - `random_state`: a number for the same equations every time (unless `seconds` cuts the search short), or
       None.
-    - `verbose`: whether to show progress.
-    - `warm_start`: whether to continue the last `fit` on the same data, with a larger budget.
+    - `verbose`, `warm_start`: whether to show progress; whether to continue the last `fit` on the same data.
 
     **Fitted:** `equation_` (a tuple for several targets), `equations_` (the Pareto front, a data frame),
-    `constants_` (a data frame; where constants vary, one row a group), `noise_` (standard deviation of the
-    residuals), `n_trials_` (networks started), `failures_` (networks without a result, by reason), `found_`
-    (everything), `target_names_`, `n_features_in_`, `feature_names_in_`.
+    `constants_` (where they vary, one row a group), `noise_` (standard deviation of the residuals),
+    `n_trials_` (networks started), `failures_` (those without a result, by reason), `outliers_` (rows left
+    out), `found_` (everything), `target_names_`, `n_features_in_`, `feature_names_in_`.
 
     Ctrl-C in `fit` ends the search and keeps the best equation so far.
     """
@@ -79,6 +91,9 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         select: str | Rule = "description",
         seconds: float | None = None,
         restarts: int | None = None,
+        loss: str = "squares",
+        units: Mapping[str, str] | None = None,
+        free_constants: bool = False,
         multi_output: str = "shared",
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -92,6 +107,9 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         self.select = select
         self.seconds = seconds
         self.restarts = restarts
+        self.loss = loss
+        self.units = units
+        self.free_constants = free_constants
         self.multi_output = multi_output
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -107,13 +125,14 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         extrapolation: tuple[Any, Any] | None = None,
         groups: Any = None,
         varies: str | int | None = None,
+        y_error: Any = None,
+        x_error: Any = None,
     ) -> EQLRegressor:
         """Searches for the equation.
 
         `sample_weight` holds the weight of each row; whole numbers count equal rows. `extrapolation` is data
-        `(X, y)` outside the training range, which are never fitted. `groups` holds the group of each row: the
-        equation has one structure, and each of its constants is shared by all groups or has a value in each.
-        `varies` is the name or place of a column of `X` that constants may be functions of.
+        `(X, y)` outside the training range, never fitted. `groups`, `varies`, `y_error` and `x_error` are as
+        for `discover`.
         """
         checked_choice("`multi_output`", self.multi_output, ("shared", "separate"))
         for name, kind in _NUMBERS.items():
@@ -126,7 +145,11 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         )
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        data, self._members = arrange_groups(X, y.astype(np.float64), sample_weight, groups)
+        y = y.astype(np.float64, copy=False)
+        own = list(getattr(self, "feature_names_in_", ())) or None
+        table, given = read_table(X, y, sample_weight, own)
+        known = read_uncertainty(y_error, x_error, table, given)
+        data, self._members = arrange_groups(X, y, sample_weight, groups, known)
         self._varies = varies
         count = data.y.shape[1]
         self._flat = y.ndim == 1
@@ -144,6 +167,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         founds = self._search_all(data, far)
         self.found_: Found | tuple[Found, ...] = founds[0] if len(founds) == 1 else founds
         self._describe(data)
+        self.outliers_ = rows_of(data, {i for found in founds for i in found.outliers}, X, y)
         return self
 
     def _search_all(self, data: Table, far: Table | None) -> tuple[Found, ...]:
@@ -152,7 +176,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         founds = []
         for group, memory in zip(self._groups, memories, strict=True):
             outside = None if far is None else (far.X, far.y[:, group])
-            part = Table(data.X, data.y[:, group], data.weight)
+            errors = None if data.errors is None else replace(data.errors, y=data.errors.y[:, group])
+            part = Table(data.X, data.y[:, group], data.weight, errors)
             founds.append(self._search(part, outside, seed if memory is None else memory.seed, memory))
         return tuple(founds)
 
@@ -177,7 +202,9 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 penalty=self.penalty, seconds=self._share(), restarts=self.restarts, seed=seed,
                 variables=variables, sample_weight=data.weight, extrapolation=far, select=self.select,
                 n_jobs=self.n_jobs, settings=settings, progress=progress, journal=memory,
-                groups=self._members, varies=self._varies,
+                groups=self._members, varies=self._varies, loss=self.loss, units=self.units,
+                free_constants=self.free_constants,
+                **({} if data.errors is None else {"y_error": data.errors.y, "x_error": data.errors.x}),
             )  # fmt: skip
 
     def _share(self) -> float | None:
@@ -192,41 +219,28 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         seed: int,
         variables: list[str] | None,
     ) -> Found:
-        from eqlearn.search.gradient import search_by_gradient
-
-        for name in ("seconds", "warm_start"):
-            if getattr(self, name):
-                raise InvalidArgument(
-                    f"`{name}` can't be used with the preset {preset.name!r}; use `restarts`"
-                )
-        unknown = {"sample_weight": data.weight, "groups": self._members, "varies": self._varies}
-        for name, given in unknown.items():
-            if given is not None:
-                raise InvalidArgument(f"`{name}` can't be used with the preset {preset.name!r}")
+        own = {name: getattr(self, name) for name in ("seconds", "warm_start", "loss", "units")}
+        given = {"sample_weight": data.weight, "groups": self._members, "varies": self._varies}
+        check_trainable(preset, {**own, **given, "y_error": data.errors})
         if self.primitives is not None:
             preset = replace(preset, primitives=parse_kinds(self.primitives))
         if self.hidden_layers is not None:
             preset = replace(preset, hidden_layers=self.hidden_layers)
         count = 20 if self.restarts is None else self.restarts
-        options: dict[str, Any] = {"variables": variables, "extrapolation": far, "select": self.select}
-        return search_by_gradient(preset, data.X, data.y, restarts=count, seed=seed, **options)
+        return search_by_gradient(
+            preset, data.X, data.y, restarts=count, seed=seed, variables=variables, extrapolation=far,
+            select=self.select,
+        )  # fmt: skip
 
     def _memories(self, data: Table, seed: int) -> list[Memory]:
         """The memories of the last fit, if its data and settings were the same; else empty ones."""
         same = (
-            data.X, data.y, data.weight, self.target_names_, self.primitives, self.hidden_layers,
-            self.penalty, self.settings, self.multi_output, self.random_state,
-            None if self._members is None else self._members.codes, self._varies,
+            data.X, data.y, data.weight, data.errors, self.target_names_, self.primitives, self.hidden_layers,
+            self.penalty, self.settings, self.multi_output, self.random_state, self.loss, self.units,
+            self.free_constants, None if self._members is None else self._members.codes, self._varies,
         )  # fmt: skip
-        fingerprint = joblib.hash(same)
         old: list[Memory] = getattr(self, "_remembered", [])
-        if not old or old[0].fingerprint != fingerprint:
-            if old:
-                warnings.warn(
-                    "the data or settings are not those of the last fit, so `warm_start` starts anew",
-                    stacklevel=4,
-                )
-            self._remembered = [Memory(fingerprint, seed) for _ in self._groups]
+        self._remembered = remembered(old, joblib.hash(same), seed, len(self._groups))
         return self._remembered
 
     def _describe(self, data: Table) -> None:
@@ -244,14 +258,18 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         grouped = zip(founds, self._groups, strict=True)
         constants = [constants_frame(f.best, [self.target_names_[k] for k in g]) for f, g in grouped]
         self.constants_ = pd.concat(constants, ignore_index=True)
+        if self.units is not None:
+            self.constants_["unit"] = constant_units(founds[0], self.units, self.free_constants)
         if self._flat:
             self.constants_ = self.constants_.drop(columns="output", errors="ignore")
         self.n_trials_ = sum(found.restarts for found in founds)
         self.failures_ = dict(sum((Counter(found.failures) for found in founds), Counter()))
         members, rows = self._members, some_rows(data.rows, 2000)
         labels = None if members is None else members.of_rows()
-        inputs = [found.best.inputs(data.X, labels) for found in founds for _ in found.best.equations]
-        noise = [noise_of(e, inputs[k], data.y[:, k], data.weight) for k, e in enumerate(equations)]
+        kept = np.setdiff1d(np.arange(data.rows), [i for f in founds for i in f.outliers])
+        inputs = [found.best.inputs(data.X, labels)[kept] for found in founds for _ in found.best.equations]
+        seen = data.take(kept)
+        noise = [noise_of(e, inputs[k], seen.y[:, k], seen.weight) for k, e in enumerate(equations)]
         self.noise_ = noise[0] if self._flat else np.array(noise)
         self._drawn = data.take(rows)  # for drawing
         self._drawn_groups = None if members is None else members.of_rows(rows)
@@ -262,21 +280,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
 
     def _candidates(self, index: int | Sequence[int] | None) -> list[Candidate]:
         founds = self._founds()
-        if index is None:
-            return [found.best for found in founds]
-        places = list(index) if isinstance(index, Iterable) else [index]
-        if len(places) != len(founds) or not all(isinstance(p, int | np.integer) for p in places):
-            raise InvalidArgument(
-                f"`index` must hold {counted(len(founds), 'row')} of `equations_`, got {index!r}"
-            )
-        starts = np.cumsum([0, *(len(found.front) for found in founds)])
-        chosen = []
-        for found, start, place in zip(founds, starts, places, strict=False):
-            end = start + len(found.front)
-            if not start <= place < end:
-                raise InvalidArgument(f"`index` {place} is not in rows {start} to {end - 1} of `equations_`")
-            chosen.append(found.front[place - start])
-        return chosen
+        return [f.best for f in founds] if index is None else named_rows([f.front for f in founds], index)
 
     def _equations(self, index: int | Sequence[int] | None) -> tuple[Equation, ...]:
         return tuple(equation for candidate in self._candidates(index) for equation in candidate.equations)
@@ -323,8 +327,6 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         Predictions are for the target `output`, on `X` and `y` (with their `groups`, if constants vary) or
         else on at most 2,000 training rows.
         """
-        from eqlearn.report.figures import Picture, draw, new_figure
-
         founds = self._founds()
         check_together(X, y)
         if not 0 <= output < len(self.target_names_):
@@ -334,15 +336,16 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         else:
             X, true = validate_data(self, X, reset=False, dtype=np.float64), read_table(X, y)[0].y[:, output]
         which = next(i for i, group in enumerate(self._groups) if output in group)
-        best, group = founds[which].best, self._groups[which]
-        place = group.index(output)
-        predicted, names = (
-            best.equations[place](best.inputs(X, groups)),
-            [self.target_names_[k] for k in group],
-        )
-        found = founds[which]
-        picture = Picture(found.front, best, true, predicted, found.inputs, outputs=names, output=place)
-        return draw(picture, kind, new_figure(kind))
+        names = [self.target_names_[k] for k in self._groups[which]]
+        inputs = founds[which].best.inputs(X, groups)
+        return fit_figure(founds[which], kind, inputs, true, names, self._groups[which].index(output))
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        for found, group in zip(self._founds(), self._groups, strict=True) if hasattr(self, "found_") else ():
+            page = front_html(found.front, found.best, [self.target_names_[k] for k in group])
+            bundle["text/html"] = page if group[0] == 0 else bundle["text/html"] + page
+        return bundle
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -55,6 +55,101 @@ def test_fit_prints_the_law_and_says_where_its_report_is(here, capsys):
     assert (here / "runs" / "line" / "report.html").exists()
 
 
+def test_fit_ends_with_a_plot_and_then_the_page(here, capsys):
+    assert main(["fit", "line.csv", "--target", "y", "--restarts", "2"]) == 0
+
+    out, err = capsys.readouterr()
+    assert "●" in out
+    assert "└" in out.splitlines()[-2]
+    assert err.splitlines()[-1].startswith("Report: ")
+
+
+def test_a_terminal_without_unicode_gets_a_plot_in_ascii(run, monkeypatch):
+    screen = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", screen)
+
+    assert main(["show", "run"]) == 0
+    screen.flush()
+    assert "+-----" in screen.buffer.getvalue().decode("ascii")
+
+
+def test_columns_of_errors_are_no_inputs(here, capsys):
+    rows = "".join(f"{a},{2 * a + 0.1 * (-1) ** a},0.1,0.02\n" for a in range(1, 25))
+    (here / "known.csv").write_text("a,y,sy,sa\n" + rows)
+    words = ["fit", "known.csv", "--target", "y", "--y-error", "sy", "--x-error", "a=sa", "--restarts", "2"]
+
+    assert main([*words, "--json"]) == 0
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["inputs"] == ["a"]
+    assert found["front"][found["pick"]]["reduced_chi_square"] == pytest.approx(1.0, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--y-error", "sz"], "no column 'sz'"),
+        (["--y-error", "1,2"], "an error for each of 1 target"),
+        (["--y-error", "y"], "can't be an error as well"),
+        (["--x-error", "a=0.1"], "`--x-error` needs `--y-error`"),
+        (["--y-error", "1", "--x-error", "a"], "pairs such as a=0.1"),
+        (["--y-error", "1", "--x-error", "y=1"], "which is no input"),
+        (["--y-error", "-1"], "none negative"),
+    ],
+)
+def test_errors_that_make_no_sense_are_refused(here, capsys, options, message):
+    assert message in refused(capsys, "fit", "line.csv", "--target", "y", *options)
+
+
+def test_rows_far_off_the_law_are_named(here, capsys):
+    rows = [f"{a},{999 if a == 7 else 2 * a + 1}\n" for a in range(1, 31)]
+    (here / "misprint.csv").write_text("a,y\n" + "".join(rows))
+
+    assert main(["fit", "misprint.csv", "--target", "y", "--loss", "auto", "--restarts", "4"]) == 0
+
+    out = capsys.readouterr().out
+    assert out.startswith("y = 2*a + 1")
+    assert "1 row far off the law left out: 7." in out
+
+
+def test_missing_values_are_never_made_up(here, capsys):
+    assert "leave those rows out" in refused(capsys, "fit", "line.csv", "--target", "y", "--impute")
+
+
+@pytest.fixture
+def falls(here):
+    rows = "".join(f"{m},{m % 5 + 1},{m * 9.5 * (m % 5 + 1)}\n" for m in range(1, 25))
+    (here / "falls.csv").write_text("m,h,E\nkg,m,J\n" + rows)
+    (here / "units.toml").write_text('[units]\nm = "kg"\nh = "m"\nE = "kg*m"\n')
+
+
+def test_units_come_from_a_file(falls, capsys):
+    words = ["fit", "falls.csv", "--target", "E", "--units", "units.toml", "--restarts", "4"]
+
+    assert main(words) == 0
+    out = capsys.readouterr().out
+    assert "E = 9.5*h*m" in out.replace("19*h*m/2", "9.5*h*m")
+    assert "Units: m in kg, h in m, E in kg*m." in out
+
+
+def test_units_of_the_table_are_checked(falls, capsys):
+    error = refused(capsys, "fit", "falls.csv", "--target", "E", "--units", "table", "--quiet")
+
+    assert "no product of powers of the columns (m in kg and h in m) has the target's unit" in error
+    assert "`--free-constants`" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["line.csv", "--target", "y", "--units", "table"], "has no line of units"),
+        (["line.csv", "--target", "y", "--units", "none.toml"], "is no TOML file"),
+    ],
+)
+def test_units_that_are_not_there_are_named(falls, capsys, words, message):
+    assert message in refused(capsys, "fit", *words)
+
+
 def test_quiet_prints_nothing_but_the_equation(here, capsys):
     assert main(["fit", "line.csv", "--target", "y", "--restarts", "2", "--quiet"]) == 0
 

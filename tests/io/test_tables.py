@@ -141,7 +141,7 @@ def test_several_targets_stand_side_by_side(write):
         ("a,y\n1,2\n3,4\n", InvalidArgument, ["2 rows", "at least 5"]),
         ("a,,y\n1,2,3\n", InvalidFile, ["no name for column 2"]),
         ("a,a,y\n1,2,3\n", InvalidFile, ["several columns named 'a'", "rename"]),
-        ("# made by hand\na,y\n1,2\n", InvalidFile, ["first line", "is a comment", "remove it"]),
+        ("# made by hand\n1,2\n3,4\n", InvalidFile, ["first line", "is a comment", "remove it"]),
         ("a\x1b[2J,y\n1,2\n", InvalidFile, ["control character", "rename it"]),
         ("\u202ea,y\n1,2\n", InvalidFile, ["control character"]),
         ("1,2\n3,4\n5,6\n", InvalidFile, ["first line", "must name the columns"]),

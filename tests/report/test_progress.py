@@ -1,6 +1,8 @@
 """The display of a search: alive in a terminal, plain lines elsewhere, names never markup."""
 
 import io
+import sys
+import types
 
 import pytest
 from rich.console import Console
@@ -76,3 +78,26 @@ def test_a_long_equation_does_not_break_a_line_of_a_log():
     long = " + ".join(f"{k}.5*sin({k}.5*x)" for k in range(1, 20))
 
     assert shown([report(text=long)]).count("\n") == 1
+
+
+def test_a_notebook_shows_one_line_that_changes_without_widgets(monkeypatch):
+    shown_html = []
+
+    class Handle:
+        def update(self, page):
+            shown_html.append(page)
+
+    fake = types.ModuleType("IPython.display")
+    fake.HTML = str
+    fake.display = lambda page, display_id: Handle()
+    monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    console = Console(file=io.StringIO(), force_jupyter=True)
+
+    with show_progress(30.0, "<b>y</b>", console) as show:
+        show(report(1))
+        show(report(2, "3.0*x", 1e-12))
+
+    assert len(shown_html) == 2
+    assert "&lt;b&gt;y&lt;/b&gt; = 3.0*x   exact" in shown_html[-1]
+    assert "of 30 s" in shown_html[-1]

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from eqlearn.cli.doctor import doctor
 from eqlearn.cli.dynamics import dynamics
 from eqlearn.cli.fit import fit
 from eqlearn.cli.reproduce import reproduce
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(reproduce, name="reproduce")
-for command in (fit, dynamics, predict, show, report):
+for command in (doctor, fit, dynamics, predict, show, report):
     app.command()(command)
 
 

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eqlearn.cli import options
 from eqlearn.cli.printing import displayed, print_found, run_folder
+from eqlearn.errors import InvalidArgument
 from eqlearn.validation.options import SearchPenalty
+
+if TYPE_CHECKING:
+    from eqlearn.io.tables import Measurements
 
 # How long the data set that ships with the package is searched, by default.
 DEMO_SECONDS = 12.0
+
+
+class Loss(StrEnum):
+    squares = "squares"
+    auto = "auto"
+    huber = "huber"
 
 
 class Select(StrEnum):
@@ -49,6 +59,20 @@ def fit(
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows with missing values.")
     ] = False,
+    impute: Annotated[bool, typer.Option("--impute", hidden=True)] = False,
+    y_error: Annotated[
+        str,
+        typer.Option(
+            help="The target's standard deviation: a column, or a number; one for each target.",
+            show_default=False,
+        ),
+    ] = "",
+    x_error: Annotated[
+        str,
+        typer.Option(
+            help="Standard deviations of inputs, columns or numbers: a=a_err,b=0.1.", show_default=False
+        ),
+    ] = "",
     extrapolation: Annotated[
         str, typer.Option(metavar="DATA", help="Rows outside the training range: measured, never fitted.")
     ] = "",
@@ -74,6 +98,21 @@ def fit(
         Select,
         typer.Option(help="Which equation of the front is chosen: by description length, accuracy, ..."),
     ] = Select.description,
+    loss: Annotated[
+        Loss,
+        typer.Option(help="Least squares; gross outliers left out (auto); or bounded in what they count."),
+    ] = Loss.squares,
+    units: Annotated[
+        str,
+        typer.Option(
+            help='A TOML file of units by column (g = "m/s**2"), or the word table: those in the line below '
+            "the names.",
+            show_default=False,
+        ),
+    ] = "",
+    free_constants: Annotated[
+        bool, typer.Option("--free-constants", help="Let constants have units, too.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equation.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -87,6 +126,11 @@ def fit(
     from eqlearn.io.tables import read_measurements
 
     options.check_resume(resume, out)
+    if impute:
+        raise InvalidArgument(
+            "`--impute` is not offered: a law found in values that a formula made up is that formula; leave "
+            "those rows out with `--drop-missing`"
+        )
     if data is None:
         shipped = load_dataset("kepler")
         data, target = str(shipped.path), target or shipped.target
@@ -102,9 +146,15 @@ def fit(
         inputs=options.listed_names(inputs),
         ignore=options.listed_names(ignore),
         group=group or None,
+        y_error=options.listed_names(y_error),
+        x_error=options.named_values("x_error", x_error),
         drop_missing=drop_missing,
         seed=seed,
     )
+    if not quiet and not json:
+        for note in table.notes:
+            typer.echo(f"Note: {note}.", err=True)
+    known = _units(units, table)
     # These import torch, which takes seconds, so a bad table is refused first.
     from eqlearn.runs.session import Plan, search
     from eqlearn.search.settings import SCIENCE
@@ -122,13 +172,29 @@ def fit(
     folder = run_folder(out, table.stem)
     with displayed(seconds, ", ".join(table.targets), quiet or json) as progress:
         record = search(
-            folder,
-            table,
-            plan,
-            select=select.value,
-            extrapolation=outside,
-            resume=resume,
-            progress=progress,
-            varies=varies or None,
-        )
+            folder, table, plan, select=select.value, extrapolation=outside, resume=resume, progress=progress,
+            varies=varies or None, loss=loss.value, units=known, free_constants=free_constants,
+        )  # fmt: skip
     print_found(record, folder.path, quiet, json)
+
+
+def _units(units: str, table: Measurements) -> dict[str, str] | None:
+    """The units of inputs and target, from a TOML file or from the table itself."""
+    import tomllib
+    from pathlib import Path
+
+    names = [*table.inputs, *table.targets]
+    if not units:
+        return None
+    if units == "table":
+        if not table.units:
+            raise InvalidArgument(
+                f"{table.name} has no line of units below its names; give `--units` FILE.toml"
+            )
+        return {name: table.units.get(name, "1") for name in names}
+    try:
+        told = tomllib.loads(Path(units).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InvalidArgument(f"`--units` {units!r} is no TOML file that can be read: {error}") from error
+    told = told.get("units", told)
+    return {name: unit for name, unit in told.items() if name in names} if isinstance(told, dict) else {}

@@ -57,3 +57,12 @@ def check_resume(resume: bool, out: Path | None) -> None:
 def listed_names(text: str) -> list[str]:
     """Column names separated by commas; a name that holds a comma is in double quotes."""
     return [name.strip() for name in next(csv.reader([text], skipinitialspace=True), [])]
+
+
+def named_values(option: str, text: str) -> dict[str, str]:
+    """Pairs of a name and a value, as in a=1,b=c."""
+    pairs = [name.rpartition("=") for name in listed_names(text)]
+    for name, sign, value in pairs:
+        if not (name and sign and value):
+            raise InvalidArgument(f"`{option}` must be pairs such as a=0.1,b=b_err; got {text!r}")
+    return {name.strip(): value.strip() for name, _, value in pairs}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as plain_json
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,10 +57,36 @@ def print_found(record: RunRecord, folder: Path, quiet: bool, json: bool) -> Non
     elif quiet:
         typer.echo(equations_text(record))
     else:
-        typer.echo(summary(record, screen_width()))
+        typer.echo(for_screen(summary(record, screen_width())))
+        print_plot(record, folder)
         if record.ended == "interrupted":
             typer.echo("\nThe search was interrupted; this is the best it had found.", err=True)
         typer.echo(f"\nReport: {folder / REPORT}", err=True)
+
+
+def print_plot(record: RunRecord, folder: Path) -> None:
+    """Prints the chosen equation on the data, drawn with letters; equations of motion have no such plot."""
+    from eqlearn.report.summary import equations_text
+    from eqlearn.report.text_plot import fit_plot
+    from eqlearn.runs.folder import RunFolder
+
+    if "form" in record.data:
+        return
+    sample = RunFolder(folder).read_sample(record)
+    drawn, plain = (fit_plot(record, sample, width=screen_width(), unicode=way) for way in (True, False))
+    if drawn:
+        title = for_screen(equations_text(record).splitlines()[0][: screen_width()])
+        typer.echo(f"\n{title}\n\n{for_screen(drawn, for_screen(plain))}")
+
+
+def for_screen(text: str, plain: str = "") -> str:
+    """The text if the output can show it, else `plain`, or the text with marks in the place of letters."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return plain or text.encode(encoding, "replace").decode(encoding)
+    return text
 
 
 def screen_width() -> int:

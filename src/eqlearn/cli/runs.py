@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from eqlearn.cli.printing import run_json, screen_width
+from eqlearn.cli.printing import for_screen, print_plot, run_json, screen_width
 
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.", show_default=False)]
 IndexOption = Annotated[
@@ -75,7 +75,10 @@ def show(
     if language is Language.json:
         typer.echo(run_json(record, run) if index is None else json.dumps([e.to_json() for e in equations]))
     elif language is Language.text:
-        typer.echo(summary(record, screen_width()) if index is None else equations_text(record, index))
+        text = summary(record, screen_width()) if index is None else equations_text(record, index)
+        typer.echo(for_screen(text))
+        if index is None:
+            print_plot(record, run)
     else:
         text = source(equations, function_names(record.targets, record.inputs), language.value)
         typer.echo("\n".join(map(printable, text.rstrip("\n").split("\n"))))

@@ -28,7 +28,7 @@ class Smoothing:
 
     @property
     def count(self) -> int:
-        return self.series[0].shape[1]
+        return int(self.series[0].shape[1])
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,153 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import difflib
 import gzip
-import re
 import shutil
 import sys
 import tempfile
 import unicodedata
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path, PurePath
-from typing import Any
 
 import numpy as np
 
-from eqlearn.errors import InvalidArgument, InvalidFile, MissingExtra
+from eqlearn.errors import InvalidArgument, InvalidFile, MissingExtra, NotNumbers
 from eqlearn.io import source
 from eqlearn.io.source import Source, in_one_sentence, label
-
-MISSING = ("", "NA", "N/A", "#N/A", "na", "n/a", "nan", "NaN", "NAN", "NULL", "null", "None", "-", "?")
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """The separator of fields (a space stands for any white space) and the decimal mark of a text file."""
-
-    separator: str
-    decimal: str
-
-    def records(self, handle: Iterable[str]) -> Any:
-        """The records of the file, from the csv module."""
-        if self.separator == " ":
-            return csv.reader((" ".join(line.split()) for line in handle), delimiter=" ")
-        return csv.reader(handle, delimiter=self.separator, skipinitialspace=True)
-
-    def is_number(self, field: str) -> bool:
-        field = field.strip().replace(self.decimal, ".")
-        if field in MISSING:
-            return True
-        try:
-            float(field)
-        except ValueError:
-            return False
-        return "_" not in field
-
-
-def open_text(file: Path, name: str, opener: Any) -> Source:
-    """A text file with a line of column names; `opener` is `open`, or `gzip.open` for compressed files."""
-
-    def opened() -> Any:
-        return opener(file, "rt", encoding="utf-8-sig", newline="")
-
-    with opened() as handle:
-        layout = _layout(handle.readline(), handle.readline(), file.suffix)
-    with opened() as handle:
-        records = layout.records(handle)
-        header = [" ".join(field.split()) for field in next(records, [])]
-        first: list[str] = next((record for record in records if record), [])
-        line = records.line_num
-    if header and header[0].startswith("#"):
-        # numpy.savetxt marks the line of names like this; a comment has another number of fields.
-        header = [header[0].lstrip("# "), *header[1:]] if header[0].strip("#") else header[1:]
-        if len(header) != len(first):
-            raise InvalidFile(
-                f"the first line of {name} is a comment; it must name the columns, so remove it"
-            )
-    if not any(header):
-        raise InvalidFile(f"{name} has no column names in its first line")
-    if "" in header[1:]:  # a first column without a name holds row labels, as pandas and R write them
-        raise InvalidFile(f"{name} has no name for column {header.index('', 1) + 1} in its first line")
-    if first and all(map(layout.is_number, header)):
-        raise InvalidFile(f"the first line of {name} holds numbers; it must name the columns")
-    if len(first) > len(header):
-        raise InvalidFile(f"line {line} of {name} has {len(first)} fields for {len(header)} column names")
-
-    def frames(missing: Sequence[str] = MISSING, **options: Any) -> Iterator[Any]:
-        import pandas as pd
-
-        options |= {"sep": layout.separator.replace(" ", r"\s+"), "decimal": layout.decimal}
-        options |= {"header": None, "names": header, "keep_default_na": False, "na_values": list(missing)}
-        rows = source.CELLS // len(header) or 1
-        options |= {"skipinitialspace": True, "low_memory": False, "chunksize": rows}
-        with in_one_sentence(name), opened() as handle:
-            next(layout.records(handle))
-            try:
-                yield from filter(len, pd.read_csv(handle, **options))
-            except (pd.errors.ParserError, csv.Error) as error:
-                with opened() as again:
-                    raise _irregular(again, layout, len(header), name, error) from error
-
-    def blocks(columns: Sequence[str]) -> Iterator[np.ndarray]:
-        from pandas.api.types import is_numeric_dtype
-
-        for frame in frames():
-            if wrong := [c for c in columns if not is_numeric_dtype(frame[c])]:
-                with opened() as again:
-                    error = _text_found(again, layout, header, wrong, name)
-                if error is not None:  # else pandas left whole numbers of many digits as they were written
-                    raise error
-            yield frame[list(columns)].to_numpy(dtype=np.float64)
-
-    def labels(column: str) -> Iterator[list[str]]:
-        for frame in frames(missing=(), usecols=[column], dtype=str):  # a series may well be called "NA"
-            yield frame[column].fillna("").tolist()
-
-    return Source(name, tuple(filter(None, header)), blocks, labels)
-
-
-def _layout(header: str, row: str, suffix: str) -> _Layout:
-    bare = re.sub(r'"[^"]*"', "", header)
-    if suffix.lower() in (".tsv", ".tab"):
-        return _Layout("\t", ".")
-    separator = max(",\t;", key=bare.count)
-    if bare.count(separator):
-        return _Layout(separator, "," if separator == ";" and re.search(r"\d,\d", row) else ".")
-    return _Layout(" " if suffix.lower() in (".txt", ".dat") else ",", ".")
-
-
-def _text_found(
-    handle: Iterable[str], layout: _Layout, header: Sequence[str], columns: Sequence[str], name: str
-) -> InvalidFile | None:
-    """The error that names the first field that is not a number, if any, with its column and line."""
-    records = layout.records(handle)
-    next(records)
-    for record in records:
-        for place, column in ((header.index(column), column) for column in columns):
-            if place < len(record) and not layout.is_number(record[place]):
-                return InvalidFile(
-                    f"line {records.line_num} of {name}: column {column!r} holds {record[place][:40]!r} "
-                    "where a number is needed; mend it, or leave the column out"
-                )
-    return None
-
-
-def _irregular(
-    handle: Iterable[str], layout: _Layout, fields: int, name: str, error: Exception
-) -> InvalidFile:
-    """The error that names the first line with more fields than columns, or else quotes pandas."""
-    records = layout.records(handle)
-    with suppress(csv.Error):
-        for record in records:
-            if len(record) > fields:
-                line = f"line {records.line_num} of {name}"
-                return InvalidFile(f"{line} has {len(record)} fields for {fields} column names")
-    return InvalidFile(f"{name} is not a regular table: {str(error).strip().splitlines()[-1]}")
+from eqlearn.io.text import open_text
 
 
 def open_parquet(file: Path, name: str) -> Source:
@@ -234,8 +104,9 @@ def _floats(values: np.ndarray, column: str, name: str) -> np.ndarray:
     if values.dtype.kind == "O" and all(v is None or isinstance(v, bool | int | float) for v in values):
         values = np.array([np.nan if v is None else v for v in values], dtype=np.float64)
     if values.dtype.kind not in "buif" or values.ndim != 1:
-        raise InvalidFile(
-            f"column {column!r} of {name} holds {values.dtype} where numbers are needed; leave it out"
+        kind = "dates" if values.dtype.kind == "M" else str(values.dtype)
+        raise NotNumbers(
+            f"column {column!r} of {name} holds {kind} where numbers are needed; leave it out", {column: kind}
         )
     return values.astype(np.float64)
 

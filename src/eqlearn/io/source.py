@@ -5,9 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,13 +23,16 @@ class Source:
     """An open file: its name in messages and its columns.
 
     `blocks(columns)` reads float64 arrays `(rows, columns)`, missing values as NaN; `labels(column)` reads
-    one column as text, missing values as "".
+    one column as text, missing values as "". `units` are those that the file tells, by column; `notes` say
+    what was understood or left out while opening it.
     """
 
     name: str
     columns: tuple[str, ...]
     blocks: Callable[[Sequence[str]], Iterator[np.ndarray]]
     labels: Callable[[str], Iterator[list[str]]]
+    units: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
     @property
     def named_columns(self) -> str:
@@ -69,7 +72,7 @@ def in_one_sentence(name: str) -> Iterator[None]:
     except UnicodeDecodeError as error:
         raise InvalidFile(
             f"{name} is not UTF-8 text (byte 0x{error.object[error.start]:02x}); save it as UTF-8, "
-            "for example with `iconv -f latin1 -t utf-8`"
+            'which spreadsheets offer as "CSV UTF-8", or with `iconv -f latin1 -t utf-8`'
         ) from error
     except (OSError, EOFError, zlib.error, csv.Error) as error:
         raise InvalidFile(f"{name} can't be read: {error}") from error

@@ -15,6 +15,7 @@ from eqlearn.errors import InvalidArgument, UnknownName
 from eqlearn.report.drawings import Diagram, Node, diagram
 from eqlearn.report.record import MEASURES
 from eqlearn.search.candidate import Candidate
+from eqlearn.search.search import Found
 from eqlearn.symbolic.printing import latex_name
 
 if TYPE_CHECKING:
@@ -79,6 +80,15 @@ def draw(picture: Picture, kind: str, figure: Figure) -> Figure:
             size = 13 if mathematics else 10
             figure.suptitle(heading, parse_math=mathematics, fontsize=size, x=0.02, ha="left")
     return figure
+
+
+def fit_figure(
+    found: Found, kind: str, X: np.ndarray, true: np.ndarray, outputs: Sequence[str], output: int
+) -> Figure:
+    """A figure of what was found, on rows `(rows, in)` of which the values of one output are known."""
+    predicted = found.best.equations[output](X)
+    picture = Picture(found.front, found.best, true, predicted, found.inputs, outputs=outputs, output=output)
+    return draw(picture, kind, new_figure(kind))
 
 
 def new_figure(kind: str = "all") -> Figure:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -54,12 +54,14 @@ def show_progress(
 ) -> Iterator[Callable[[Progress], None]]:
     """Yields the function to call after each round.
 
-    A terminal, or a notebook with ipywidgets, shows a live display; anything else, a line whenever the best
-    equation changes.
+    A terminal shows a live display, and a notebook a line of HTML that changes, without widgets; anything
+    else, a line whenever the best equation changes.
     """
     console = Console() if console is None else console
-    has_widgets = importlib.util.find_spec("ipywidgets") is not None
-    if not (has_widgets if console.is_jupyter else console.is_terminal):
+    if console.is_jupyter:
+        yield _in_notebook(seconds, target)
+        return
+    if not console.is_terminal:
         yield _lines(console, target)
         return
     status = _Status(seconds, target)
@@ -69,6 +71,21 @@ def show_progress(
 
     with Live(status, console=console, refresh_per_second=8, transient=True):
         yield show
+
+
+def _in_notebook(seconds: float | None, target: str) -> Callable[[Progress], None]:
+    """Shows progress in the output of a notebook's cell, where each report takes the place of the last."""
+    from IPython.display import HTML, display  # type: ignore[import-not-found]
+
+    budget = "" if seconds is None else f" of {seconds:g} s"
+    handle = display(HTML("<div>starting</div>"), display_id=True)
+
+    def show(progress: Progress) -> None:
+        counts = escape(f"{counts_text(progress)} · {progress.seconds:.1f} s{budget}")
+        best = escape(best_text(progress, target).plain)
+        handle.update(HTML(f"<div>{counts}<br><code>{best}</code></div>"))
+
+    return show
 
 
 def _lines(console: Console, target: str) -> Callable[[Progress], None]:

@@ -164,6 +164,7 @@ def _plain_candidate(candidate: Candidate) -> dict[str, Any]:
         "complexity": candidate.complexity,
         **{name: _plain_number(getattr(candidate, name)) for name in MEASURES},
         "exact": candidate.exact,
+        "reduced_chi_square": _plain_number(candidate.reduced_chi_square),
         "held_out_rows": candidate.held_out_rows,
         "method": candidate.method,
         **({} if candidate.varying is None else {"varying": candidate.varying.to_json()}),
@@ -202,7 +203,8 @@ def _names(values: Any, distinct: bool = True) -> tuple[str, ...]:
 
 
 def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int) -> Candidate:
-    data = {"prediction_length": None, "method": "", **data}  # both were missing in earlier versions
+    # These were missing in earlier versions.
+    data = {"prediction_length": None, "method": "", "reduced_chi_square": None, **data}
     varying = Varying.from_json(data["varying"]) if data.get("varying") else None
     variables = variables if varying is None else (*variables, *varying.names)
     equations = tuple(Equation.parse(str(o["expression"]), variables) for o in data["outputs"])
@@ -217,6 +219,7 @@ def _candidate(data: Mapping[str, Any], variables: tuple[str, ...], outputs: int
         held_out_rows=int(data["held_out_rows"]),
         method=str(data["method"]),
         varying=varying,
+        reduced_chi_square=_number(data["reduced_chi_square"]),
         **measures,
     )
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
-from eqlearn.errors import listed
+from eqlearn.errors import counted, listed
 from eqlearn.report.mathml import name_markup
 from eqlearn.report.record import RunRecord
 from eqlearn.symbolic.parametric import Constant
@@ -131,13 +131,27 @@ def _verdict_on_motion(record: RunRecord) -> str:
 
 
 def checks(record: RunRecord) -> str:
-    """The errors on rows that the search did not see, in words; "" without such rows."""
+    """The errors on rows that the search did not see, and χ² where errors of measurement were given, in
+    words; "" without any."""
     best, sentences = record.best, []
     if not math.isnan(best.validation_error):
         error = percent(best.validation_error)
         sentences.append(f"On {best.held_out_rows} rows held out from the search the error is {error}.")
     if not math.isnan(best.extrapolation_error):
         sentences.append(f"Outside the training range it is {percent(best.extrapolation_error)}.")
+    if outliers := [row for row in record.data.get("outliers", ()) if isinstance(row, int)]:
+        some = ", ".join(str(row + 1) for row in outliers[:10]) + (", ..." if len(outliers) > 10 else "")
+        whole = record.data.get("rows") == record.data.get("rows_read")  # else their numbers are others
+        left_out = f"{counted(len(outliers), 'row')} far off the law left out"
+        sentences.append(f"{left_out}: {some}." if whole else f"{left_out}.")
+    if isinstance(units := record.settings.get("units"), Mapping):
+        sentences.append(
+            f"Units: {printable(', '.join(f'{name} in {unit}' for name, unit in units.items()))}."
+        )
+    if not math.isnan(best.reduced_chi_square):
+        sentences.append(
+            f"By the errors given, χ² per degree of freedom is {short(best.reduced_chi_square)}."
+        )
     return " ".join(sentences)
 
 

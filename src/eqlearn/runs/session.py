@@ -82,6 +82,9 @@ def search(
     progress: Callable[[Progress], None] | None = None,
     settings: Settings = DEFAULTS,
     varies: str | None = None,
+    loss: str = "squares",
+    units: Mapping[str, str] | None = None,
+    free_constants: bool = False,
 ) -> RunRecord:
     """Searches, and saves the run in its folder; `resume` continues the run in it, if any.
 
@@ -91,23 +94,31 @@ def search(
     chosen = {**asdict(plan), "select": select, "strategies": list(settings.strategies)}
     group = None if data.groups is None else data.groups.name
     chosen |= {name: value for name, value in (("group", group), ("varies", varies)) if value is not None}
+    chosen |= {"loss": loss} if loss != "squares" else {}
+    chosen |= {"units": dict(units), "free_constants": free_constants} if units else {}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.X)} rows", chosen, resume)
         history = History(folder, progress)
         found = discover(
             data.X, data.y, variables=data.inputs, extrapolation=extrapolation, select=select,
             progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
-            groups=data.groups, varies=varies, **plan.options(),
+            y_error=None if data.errors is None else data.errors.y,
+            x_error=None if data.errors is None else data.errors.x, loss=loss, units=units,
+            free_constants=free_constants, groups=data.groups, varies=varies, **plan.options(),
         )  # fmt: skip
-        if found.ended != "interrupted" and group is None and varies is None:
+        varying = group is not None or varies is not None
+        plain = data.errors is None and loss == "squares" and not units and not varying
+        if found.ended != "interrupted" and plain:
             best = refined(found.best, data)
             front = tuple(best if c is found.best else c for c in found.front)
             found = replace(found, best=best, front=front)
+        kept = np.setdiff1d(np.arange(len(data.X)), found.outliers)
         labels = None if data.groups is None else data.groups.of_rows()
-        inputs = found.best.inputs(data.X, labels)
-        noise = tuple(noise_of(e, inputs, data.y[:, k]) for k, e in enumerate(found.best.equations))
-        record = RunRecord.of(found, data.targets, noise, history.steps, _described(data), chosen)
-        held_out = _held_out(data, settings, plan.seed) & (data.groups is None and varies is None)
+        inputs = found.best.inputs(data.X, labels)[kept]
+        noise = tuple(noise_of(e, inputs, data.y[kept, k]) for k, e in enumerate(found.best.equations))
+        described = {**_described(data), **({"outliers": list(found.outliers)} if found.outliers else {})}
+        record = RunRecord.of(found, data.targets, noise, history.steps, described, chosen)
+        held_out = _held_out(data, settings, plan.seed) & (not varying)
         codes = None if data.groups is None else data.groups.codes
         sample = Sample.of(data.X, data.y, held_out, extrapolation, codes)
         folder.write_results(record, sample)

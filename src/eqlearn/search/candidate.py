@@ -4,7 +4,7 @@ the Pareto front, selection rules."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -12,7 +12,7 @@ import numpy as np
 import sympy as sp
 import torch
 
-from eqlearn.errors import InvalidArgument, WrongType
+from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.eql import EQL
 from eqlearn.numerics.criteria import (
     DECISIVE,
@@ -37,6 +37,7 @@ class Candidate:
     Errors are root-mean-square errors divided by the target's spread; NaN where there were no such data.
     `description_length` is in nats, for the training data and the equation together; `prediction_length` for
     each row of them given all the others, and which equation it is (NaN where it was not measured).
+    `reduced_chi_square` is χ² per degree of freedom, where errors of measurement were given.
     `network` is what the formula was read from, before its constants were collapsed, snapped and fitted to
     all rows; it sees scaled inputs, and has |g| where the formula says g because g has one sign on the data.
     `varying` holds the constants that have a value in each group; the last variables of the equation are
@@ -54,6 +55,7 @@ class Candidate:
     held_out_rows: int = 0
     method: str = "mean"
     prediction_length: float = math.nan
+    reduced_chi_square: float = math.nan
     varying: Varying | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -243,3 +245,20 @@ def find_rule(rule: str | Rule, *, outside: bool = True) -> Rule:
     if callable(rule):
         return rule
     return RULES[checked_choice("selection rule", rule, RULES)]
+
+
+def named_rows(fronts: Sequence[Sequence[Candidate]], index: int | Sequence[int]) -> list[Candidate]:
+    """The candidates of several fronts, written one below the other, by their rows: one of each front."""
+    places = list(index) if isinstance(index, Iterable) else [index]
+    if len(places) != len(fronts) or not all(isinstance(p, int | np.integer) for p in places):
+        raise InvalidArgument(
+            f"`index` must hold {counted(len(fronts), 'row')} of `equations_`, got {index!r}"
+        )
+    starts = np.cumsum([0, *(len(front) for front in fronts)])
+    chosen = []
+    for front, start, place in zip(fronts, starts, places, strict=False):
+        end = start + len(front)
+        if not start <= place < end:
+            raise InvalidArgument(f"`index` {place} is not in rows {start} to {end - 1} of `equations_`")
+        chosen.append(front[place - start])
+    return chosen

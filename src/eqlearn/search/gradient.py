@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from eqlearn.errors import NotFinite
+from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.nn.eql import EQL
 from eqlearn.search.candidate import Candidate, Rule, choose, find_rule, pareto_front
 from eqlearn.search.features import Features
@@ -93,3 +93,11 @@ def find_settings(settings: Any, penalty: str) -> tuple[Settings, Preset | None]
     checked_choice("`settings`", settings, ("modern", "paper", "released"))
     checked_choice("`penalty`", penalty, tuple(SearchPenalty))
     return Settings(), PRESETS[settings if penalty == "half" else f"{settings}-l0"]
+
+
+def check_trainable(preset: Preset, options: Mapping[str, Any]) -> None:
+    """Refuses what a search knows and training by gradient descent does not."""
+    for name, value in options.items():
+        if value is not None and value is not False and not (isinstance(value, str) and value == "squares"):
+            hint = "; use `restarts`" if name in ("seconds", "warm_start") else ""
+            raise InvalidArgument(f"`{name}` can't be used with the preset {preset.name!r}{hint}")

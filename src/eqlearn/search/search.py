@@ -7,7 +7,7 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,13 +23,17 @@ from eqlearn.search.ansatz.target_transform import transforms
 from eqlearn.search.archive import Archive
 from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
 from eqlearn.search.curriculum import Curriculum
+from eqlearn.search.dimensional import dimensionally
+from eqlearn.search.display import front_html
 from eqlearn.search.features import Features, screen
 from eqlearn.search.finish import Finisher
 from eqlearn.search.groups.driver import by_groups
+from eqlearn.search.measured import first_weights, weighed
 from eqlearn.search.networks.fit import Samples
 from eqlearn.search.networks.starts import Waves
 from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
+from eqlearn.search.robust import LOSSES, robustly
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings, for_parts
 from eqlearn.search.step import Journal, Step, StepResult, take_step
 from eqlearn.validation.options import (
@@ -41,6 +45,7 @@ from eqlearn.validation.options import (
     checked_seed,
 )
 from eqlearn.validation.table import read_outside, read_table, split_rows
+from eqlearn.validation.uncertainty import read_uncertainty
 
 
 @dataclass(frozen=True)
@@ -71,11 +76,18 @@ class Found:
     ended: str
     variables: tuple[str, ...]
     inputs: tuple[str, ...]  # what a candidate's network sees, by name
+    outliers: tuple[int, ...] = ()  # the rows of `X` that `loss="auto"` left out
 
     @property
     def exact(self) -> bool:
         """Whether the chosen equation fits the training data to rounding error."""
         return self.best.exact
+
+    def _repr_html_(self) -> str:
+        several = len(self.best.equations)
+        return front_html(
+            self.front, self.best, ["y"] if several == 1 else [f"y{k + 1}" for k in range(several)]
+        )
 
 
 @one_thread()
@@ -91,6 +103,11 @@ def discover(
     seed: int = 0,
     variables: Sequence[str] | None = None,
     sample_weight: Any = None,
+    y_error: Any = None,
+    x_error: Any = None,
+    loss: str = "squares",
+    units: Any = None,
+    free_constants: bool = False,
     extrapolation: tuple[Any, Any] | None = None,
     select: str | Rule = "description",
     n_jobs: int | None = None,
@@ -107,15 +124,29 @@ def discover(
     least squares) or "l0" (hard-concrete gates); `hidden_layers`, the greatest depth; `seconds` and
     `restarts`, the budget; `seed`.
 
-    **Other arguments:** `extrapolation`, data `(X, y)` outside the training range, measured and never used
-    for the search; `select`, a rule's name or a function; `n_jobs`, workers of the active joblib backend
-    (the same seed gives the same candidates whatever their number); `progress`, called after each round;
-    `groups`, one label a row: one structure for all rows, each constant of it shared by all groups or with a
-    value in each, as `candidate.varying` says; `varies`, the name or place of a column that constants are
-    functions of, each a law if there is one, else a table that is interpolated.
+    **Other arguments:** `y_error` and `x_error`, standard deviations of the targets (a number, or one per
+    row) and of the inputs (a dictionary by column, or one per column, or per row and column), by which rows
+    are weighed, constants fitted and equations chosen; `loss`, "squares", or "auto", which leaves gross
+    outliers out, or "huber", which bounds what they count; `units`, those of columns and target by name, such
+    as {"L": "m", "g": "m/s**2", "T": "s"}, so that every law is dimensionally right, and `free_constants`,
+    whether constants may have units; `extrapolation`, data `(X, y)` outside the
+    training range, measured and never used for the search; `select`, a rule's name or a function; `n_jobs`,
+    workers of the active joblib backend (the same seed gives the same candidates whatever their number);
+    `progress`, called after each round; `groups`, one label a row: one structure for all rows, each constant
+    of it shared by all groups or with a value in each, as `candidate.varying` says; `varies`, the name or
+    place of a column that constants are functions of, each a law if there is one, else a table that is
+    interpolated.
 
     Ctrl-C ends the search and gives the best found so far.
     """
+    if groups is not None or varies is not None:
+        _check_alone(y_error=y_error, x_error=x_error, units=units, loss=None if loss == "squares" else loss)
+    if checked_choice("`loss`", loss, LOSSES) != "squares":
+        robust: Found = robustly(discover, dict(locals()))
+        return robust
+    if units is not None:
+        right: Found = dimensionally(discover, dict(locals()))
+        return right
     began = time.time()
     checked_choice("search penalty", penalty, tuple(SearchPenalty))
     check_budget(seconds, restarts)
@@ -138,6 +169,9 @@ def discover(
     table, names = read_table(X, y, sample_weight, variables)
     if table.weight is not None:
         table = table.take(np.flatnonzero(table.weight))
+    table = replace(table, errors=read_uncertainty(y_error, x_error, table, names))
+    if table.errors is not None:
+        table = replace(table, weight=first_weights(table))
     units = parse_kinds(primitives)
     others = [p for p in units if p.name != "pow"]
     if not others:
@@ -186,14 +220,23 @@ def discover(
         ended = "interrupted"
     front = archive.front(last)
     failures.update(archive.failures)
+    if table.errors is not None:
+        front = tuple(weighed(c, table, finisher.spreads, end) for c in front)
     best = choose(rule, front)
-    chosen = (c for c in front if c is best or (table.rows <= read_rows and not last()))
+    fitted = table.errors is not None  # by their errors, to all rows
+    chosen = (c for c in front if not fitted and (c is best or (table.rows <= read_rows and not last())))
     polished = {id(c): finisher.refit(c, table, end) for c in chosen}
     return Found(
-        best=polished[id(best)], front=tuple(polished.get(id(c), c) for c in front), restarts=started,
-        rounds=rounds, exact_restarts=exact, failures=dict(failures), seconds=time.time() - began,
-        ended=ended, variables=names, inputs=features.names(names),
+        best=polished.get(id(best), best), front=tuple(polished.get(id(c), c) for c in front),
+        restarts=started, rounds=rounds, exact_restarts=exact, failures=dict(failures),
+        seconds=time.time() - began, ended=ended, variables=names, inputs=features.names(names),
     )  # fmt: skip
+
+
+def _check_alone(**others: Any) -> None:
+    for name, value in others.items():
+        if value is not None:
+            raise InvalidArgument(f"`groups` and `varies` can't be used with `{name}`; leave one out")
 
 
 def _deadlines(

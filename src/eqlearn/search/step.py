@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -271,3 +272,14 @@ class Memory:
 
     def record(self, result: StepResult) -> None:
         self.results[result.number] = result
+
+
+def remembered(old: list[Memory], fingerprint: str, seed: int, count: int) -> list[Memory]:
+    """The memories of the last searches, if data and settings were the same; else empty ones."""
+    if old and old[0].fingerprint == fingerprint:
+        return old
+    if old:
+        warnings.warn(
+            "the data or settings are not those of the last fit, so `warm_start` starts anew", stacklevel=5
+        )
+    return [Memory(fingerprint, seed) for _ in range(count)]

@@ -12,7 +12,7 @@ import torch
 
 from eqlearn.errors import InvalidArgument, UnknownName, counted
 from eqlearn.validation.options import did_you_mean
-from eqlearn.validation.table import Table, arrange
+from eqlearn.validation.table import Table, Uncertainty, arrange
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +77,13 @@ def read_groups(groups: Any, rows: int | None, name: str = "") -> Groups:
 
 
 def arrange_groups(
-    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, groups: Any
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, groups: Any, errors: Uncertainty | None = None
 ) -> tuple[Table, Groups | None]:
     """The table sorted by its numbers, as `arrange` does it, and the groups of its rows, if any."""
     if groups is None:
-        return arrange(X, y, weight), None
+        return arrange(X, y, weight, errors), None
+    if errors is not None:
+        raise InvalidArgument("`groups` can't be used together with `y_error` or `x_error`; leave one out")
     known = read_groups(groups, len(X))
     table = arrange(np.column_stack([X, known.codes]), y, weight)
     codes = table.X[:, -1].astype(np.int64)

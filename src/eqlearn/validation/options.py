@@ -13,6 +13,8 @@ from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 
 T = TypeVar("T")
 
+# The squares of values beyond this, or all below its inverse, overflow or underflow in float64.
+LARGEST = 1e140
 # Fewer choices than this are all listed, in addition to the suggestion.
 FEW = 10
 

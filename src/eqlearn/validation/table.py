@@ -12,36 +12,55 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from eqlearn.errors import InvalidArgument, NotFinite, WrongType, counted
-from eqlearn.validation.options import checked_names, did_you_mean
+from eqlearn.validation.options import LARGEST, checked_names, did_you_mean
 
 Columns = list[NDArray[np.float64]]
 # Whole numbers as weights are counts; their rows are repeated, up to this multiple of the rows given.
 _MOST_COPIES = 10
-# The squares of values beyond this, or all below its inverse, overflow or underflow in float64.
-LARGEST = 1e140
+
+
+@dataclass(frozen=True)
+class Uncertainty:
+    """The standard deviations of measured values: targets `(rows, out)` and inputs `(rows, in)`."""
+
+    y: np.ndarray
+    x: np.ndarray
+
+    def take(self, index: np.ndarray) -> Uncertainty:
+        return Uncertainty(self.y[index], self.x[index])
+
+    def join(self, other: Uncertainty) -> Uncertainty:
+        return Uncertainty(np.concatenate([self.y, other.y]), np.concatenate([self.x, other.x]))
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows in the user's units: inputs `(rows, in)`, targets `(rows, out)`, weights or none."""
+    """Rows in the user's units: inputs `(rows, in)`, targets `(rows, out)`, weights or none, and the standard
+    deviations of the values where they are known."""
 
     X: np.ndarray
     y: np.ndarray
     weight: np.ndarray | None = None
+    errors: Uncertainty | None = None
 
     @property
     def rows(self) -> int:
         return len(self.X)
 
     def take(self, index: np.ndarray) -> Table:
-        return Table(self.X[index], self.y[index], None if self.weight is None else self.weight[index])
+        weight = None if self.weight is None else self.weight[index]
+        errors = None if self.errors is None else self.errors.take(index)
+        return Table(self.X[index], self.y[index], weight, errors)
 
     def join(self, other: Table) -> Table:
         """The rows of both tables, which have the same columns and both have weights or not."""
         weight = None
         if self.weight is not None and other.weight is not None:
             weight = np.concatenate([self.weight, other.weight])
-        return Table(np.concatenate([self.X, other.X]), np.concatenate([self.y, other.y]), weight)
+        errors = None
+        if self.errors is not None and other.errors is not None:
+            errors = self.errors.join(other.errors)
+        return Table(np.concatenate([self.X, other.X]), np.concatenate([self.y, other.y]), weight, errors)
 
 
 def read_table(
@@ -151,7 +170,9 @@ def some_rows(rows: int, most: int) -> np.ndarray:
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
-def arrange(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Table:
+def arrange(
+    X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, errors: Uncertainty | None = None
+) -> Table:
     """The table sorted by its numbers; rows of weight 0 are left out, counted rows are repeated.
 
     So a table, the same table shuffled, and the same rows given once with how often they occur, all lead to
@@ -166,7 +187,16 @@ def arrange(X: np.ndarray, y: np.ndarray, weight: np.ndarray | None) -> Table:
             copies = weight.astype(np.int64)
             X, y, weight = X.repeat(copies, axis=0), y.repeat(copies, axis=0), None
     keys = [*y.T, *X.T] if weight is None else [weight, *y.T, *X.T]
-    return Table(X, y, weight).take(np.lexsort(keys))
+    if errors is not None:
+        keys = [*errors.y.T, *errors.x.T, *keys]
+    return Table(X, y, weight, errors).take(np.lexsort(keys))
+
+
+def rows_of(data: Table, places: set[int], X: np.ndarray, y: np.ndarray) -> list[int]:
+    """The rows of `X` and `y` as they were given that are at these places of the sorted table."""
+    wanted = {(*data.X[i], *data.y[i]) for i in places}
+    rows = zip(X, y.reshape(len(y), -1), strict=True)
+    return [place for place, (x, target) in enumerate(rows) if (*x, *target) in wanted] if wanted else []
 
 
 def columns_of(X: Any, variables: Sequence[str]) -> tuple[Columns, int]:

@@ -1,0 +1,277 @@
+"""Searches with units: a law of physical quantities is one of dimensionless groups (Buckingham 1914).
+
+If no constant has a unit, y = P·F(π₁, π₂, ...): P is a product of powers of columns with the unit of y, and
+every π is one without a unit. There are fewer of them than columns, and whatever F is found, the law is
+dimensionally right. Which columns are repeated in all groups is free; those that give the smallest powers are
+tried first.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, islice
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from eqlearn.errors import EqlearnError, InvalidArgument, listed
+from eqlearn.search.candidate import Candidate, choose, find_rule, pareto_front
+from eqlearn.search.features import Features
+from eqlearn.search.finish import Finisher
+from eqlearn.search.measured import first_weights, weighed
+from eqlearn.symbolic.dimensions import formula_dimension
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.symbolic.parametric import Formula
+from eqlearn.validation.table import Table, column_names, read_outside, read_table
+from eqlearn.validation.uncertainty import read_uncertainty
+from eqlearn.validation.units import Dimension, read_units
+
+# How many choices of repeated columns are compared, and how many of them are searched.
+MOST_CHOICES, MOST_SEARCHED = 3000, 2
+# The part of the budget for each search among groups; the rest is for one among the columns.
+SHARE = 0.35
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A product of powers with the unit of the target, and dimensionless ones, by column: the exponents."""
+
+    scale: tuple[Fraction, ...]
+    groups: tuple[tuple[Fraction, ...], ...]
+
+    @property
+    def size(self) -> Fraction:
+        """How large the powers are; broken ones count more."""
+        every = [p for powers in (self.scale, *self.groups) for p in powers]
+        return sum((abs(p) + (2 if p.denominator > 1 else 0) for p in every), Fraction(0))
+
+    def values(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The scale `(rows,)` and the groups `(rows, groups)`."""
+        with np.errstate(all="ignore"):
+            each = [
+                np.prod(X ** np.array(powers, dtype=float), axis=1) for powers in (self.scale, *self.groups)
+            ]
+        return each[0], np.stack(each[1:], axis=1) if self.groups else np.empty((len(X), 0))
+
+    def symbolic(self, names: Sequence[str]) -> tuple[sp.Expr, list[sp.Expr]]:
+        def product(powers: Sequence[Fraction]) -> sp.Expr:
+            return sp.Mul(*(real_symbol(n) ** sp.Rational(p.numerator, p.denominator)
+                            for n, p in zip(names, powers, strict=True)))  # fmt: skip
+
+        return product(self.scale), [product(powers) for powers in self.groups]
+
+
+def buckingham(columns: Sequence[Dimension], target: Dimension) -> list[Groups]:
+    """The choices of groups, the smallest powers first; none, if no product has the target's unit."""
+    bases = sorted({name for d in (*columns, target) for name, _ in d.powers})
+    matrix = sp.Matrix(
+        len(bases), len(columns), lambda i, j: _rational(dict(columns[j].powers).get(bases[i], 0))
+    )
+    wanted = sp.Matrix([_rational(dict(target.powers).get(base, 0)) for base in bases])
+    rank = matrix.rank() if bases else 0
+    if bases and sp.Matrix.hstack(matrix, wanted).rank() > rank:
+        return []
+    dimensional = [j for j, d in enumerate(columns) if d]
+    found: dict[Groups, None] = {}
+    for repeated in islice(combinations(dimensional, rank), MOST_CHOICES):
+        part = matrix[:, list(repeated)] if rank else sp.zeros(len(bases), 0)
+        if rank and part.rank() < rank:
+            continue
+
+        def powers(
+            vector: sp.Matrix, part: sp.Matrix = part, repeated: Sequence[int] = repeated
+        ) -> list[Fraction]:
+            solution = (part.T * part).LUsolve(part.T * vector) if rank else []
+            exponents = [Fraction(0)] * len(columns)
+            for j, value in zip(repeated, solution, strict=True):
+                exponents[j] = Fraction(int(value.p), int(value.q))
+            return exponents
+
+        groups = []
+        for j in range(len(columns)):
+            if j in repeated:
+                continue
+            exponents = [-p for p in powers(matrix[:, j])] if columns[j] else [Fraction(0)] * len(columns)
+            exponents[j] += 1
+            groups.append(tuple(exponents))
+        found[Groups(tuple(powers(wanted)), tuple(groups))] = None
+    return sorted(found, key=lambda g: g.size)
+
+
+def _rational(value: Any) -> sp.Rational:
+    fraction = Fraction(value)
+    return sp.Rational(fraction.numerator, fraction.denominator)
+
+
+def dimensionally(search: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """What `search` finds with the arguments `given`, in which `units` holds those of columns and target."""
+    options = {**given, "units": None, "free_constants": False}
+    units, free = given["units"], given["free_constants"]
+    X, y = options.pop("X"), options.pop("y")
+    table, names = read_table(X, y, options["sample_weight"], options["variables"])
+    if table.y.shape[1] != 1:
+        raise InvalidArgument("`units` are for one target at a time; search each by itself")
+    target = _target_of(units, names, column_names(y))
+    dimensions = read_units(units, names, [target])
+    options["variables"] = names
+    errors = read_uncertainty(options["y_error"], options["x_error"], table, names)
+    table = replace(table, errors=errors)
+    task = _Task(search, table, names, options, {n: dimensions[n] for n in names}, dimensions[target], free)
+    return task.solved()
+
+
+def constant_units(found: Any, units: Mapping[str, str], free: bool) -> list[str]:
+    """The unit of each fitted constant of the chosen equation in the SI, "1" without one."""
+    target = _target_of(units, found.variables, ())
+    known = read_units(units, found.variables, [target])
+    _, numbers = formula_dimension(found.best.equation, known, free_constants=free, target=known[target])
+    return [str(numbers.get(abs(c.value), Dimension())) for c in found.best.constants[0]]
+
+
+def _target_of(units: Any, columns: Sequence[str], own: Sequence[str]) -> str:
+    """The name by which units tell the target's: its own, or else the only one that is no column's."""
+    others = [str(name) for name in units if name not in columns] if isinstance(units, Mapping) else []
+    if own and own[0] in others:
+        return own[0]
+    return others[0] if len(others) == 1 else (own[0] if own else "y")
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A search with units: the data, the options of the search, and the dimensions of columns and target."""
+
+    search: Callable[..., Any]
+    table: Table
+    names: tuple[str, ...]
+    options: dict[str, Any]
+    dimensions: dict[str, Dimension]
+    target: Dimension
+    free: bool
+
+    def solved(self) -> Any:
+        began, seconds = time.time(), self.options["seconds"]
+        choices = [] if self.free else list(islice(self._usable(), MOST_SEARCHED))
+        founds: list[Any] = []
+        candidates: list[Candidate] = []
+        for groups in choices:
+            found, right = self._among(groups)
+            founds.append(found)
+            candidates += right
+            if found.ended == "interrupted" or any(c.exact for c in candidates):
+                break
+        else:
+            budget = self._budget(1 - len(choices) * SHARE)
+            if seconds is not None:
+                budget["seconds"] = max(seconds - (time.time() - began), 0.1)
+            founds.append(self.search(self.table.X, self.table.y, **{**self.options, **budget}))
+            candidates += [c for c in founds[-1].front if self._consistent(c)]
+        if not candidates:
+            raise InvalidArgument(
+                "no formula with these `units` was found: check them, or let constants have units with "
+                "`free_constants`"
+            )
+        # What a network saw were other inputs in each of the searches.
+        front = pareto_front([replace(c, network=None) for c in candidates])
+        rule = find_rule(self.options["select"], outside=self.options["extrapolation"] is not None)
+        return replace(
+            founds[-1], best=choose(rule, front), front=front, seconds=time.time() - began,
+            restarts=sum(f.restarts for f in founds), rounds=sum(f.rounds for f in founds),
+            failures=dict(sum((Counter(f.failures) for f in founds), Counter())), variables=self.names,
+            inputs=self.names,
+        )  # fmt: skip
+
+    def _usable(self) -> Iterator[Groups]:
+        """Choices of groups that are finite on all rows, with different scales."""
+        choices = buckingham(list(self.dimensions.values()), self.target)
+        if not choices:
+            told = listed([f"{n} in {d}" for n, d in self.dimensions.items()])
+            raise InvalidArgument(
+                f"no product of powers of the columns ({told}) has the target's unit, {self.target}: a "
+                "column is missing, a unit is wrong, or a constant has a unit (`free_constants`)"
+            )
+        seen = set()
+        for groups in choices:
+            scale, values = groups.values(self.table.X)
+            if np.isfinite(scale).all() and (scale != 0).all() and np.isfinite(values).all():
+                if groups.scale not in seen:
+                    yield groups
+                seen.add(groups.scale)
+
+    @cached_property
+    def finisher(self) -> Finisher:
+        features = Features.of(self.table.X, self.table.y, logarithms=False, degree=1)
+        outside = read_outside(self.options["extrapolation"], self.table.X, 1, self.names)
+        return Finisher(features, self.names, self.table, None, outside)
+
+    def _budget(self, share: float) -> dict[str, Any]:
+        """A part of the budget."""
+        seconds, restarts = self.options["seconds"], self.options["restarts"]
+        return {
+            "seconds": None if seconds is None else share * seconds,
+            "restarts": None if restarts is None else max(1, round(share * restarts)),
+        }
+
+    def _among(self, groups: Groups) -> tuple[Any, list[Candidate]]:
+        """What is found among the groups, as candidates in the columns."""
+        scale, values = groups.values(self.table.X)
+        back, symbols = groups.symbolic(self.names)
+        target = self.table.y[:, 0] / scale
+        if not groups.groups:  # then the law is a number times P
+            values, symbols, target, back, scale = (
+                scale[:, None],
+                [back],
+                self.table.y[:, 0],
+                sp.S.One,
+                np.ones(1),
+            )
+        # Errors of y are errors of y/P times P.
+        own = np.ones(self.table.rows) if self.table.weight is None else self.table.weight
+        own = own if self.table.errors is None else first_weights(self.table)
+        weight = own * scale**2
+        inner = {**self.options, **self._budget(SHARE), "sample_weight": weight / weight.mean()}
+        inner |= {"variables": [f"pi{k + 1}" for k in range(len(symbols))], "extrapolation": None}
+        inner |= {
+            "select": "description",
+            "y_error": None,
+            "x_error": None,
+            "journal": None,
+            "progress": None,
+        }
+        found = self.search(values, target, **inner)
+        places = {real_symbol(f"pi{k + 1}"): group for k, group in enumerate(symbols)}
+        candidates = []
+        for c in found.front:
+            equation = Equation(sp.expand_power_base(back * c.equation.expr.xreplace(places)), self.names)
+            candidates.append(self._measured(equation.simplified()))
+        return found, [c for c in candidates if c is not None]
+
+    def _measured(self, equation: Equation) -> Candidate | None:
+        """The candidate of an equation in the columns, its constants fitted to the target itself."""
+        finisher, formula = self.finisher, Formula.of(equation)
+        fit = formula.fit(self.table.X, self.table.y[:, 0], self.table.weight)
+        if not math.isfinite(fit.error):
+            return None
+        candidate = finisher.measure(
+            [formula.with_constants(list(fit.values))], [fit.constants], None, "units"
+        )
+        candidate = finisher.in_brief(candidate) if candidate.exact else candidate
+        if self.table.errors is not None:
+            candidate = weighed(candidate, self.table, finisher.spreads)
+        return candidate if self._consistent(candidate) else None
+
+    def _consistent(self, candidate: Candidate) -> bool:
+        try:
+            formula_dimension(
+                candidate.equation, self.dimensions, free_constants=self.free, target=self.target
+            )
+        except EqlearnError:
+            return False
+        return True
