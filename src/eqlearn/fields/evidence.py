@@ -1,0 +1,105 @@
+"""The choice of terms by test functions of several widths together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from eqlearn.fields.settings import FieldSettings
+from eqlearn.fields.subsets import Regression, Standard, Subset
+from eqlearn.fields.terms import Term
+from eqlearn.fields.weak import WeakForm
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """One target and its possible terms, seen through test functions of several widths."""
+
+    forms: tuple[WeakForm, ...]
+    terms: tuple[Term, ...]
+    target: Term
+    regressions: tuple[Regression, ...]
+    standards: tuple[Standard, ...]
+    ranked: tuple[tuple[int, ...], ...]  # supports, the best first
+
+    @classmethod
+    def of(
+        cls, forms: Sequence[WeakForm], terms: Sequence[Term], target: Term, settings: FieldSettings
+    ) -> Evidence:
+        """Supports are found at each width, and ranked by what they score on average."""
+        regressions, standards, shortlist = [], [], set()
+        for form in forms:
+            columns, noise = form.columns(terms), form.noise_products([*terms, target])
+            regression = Regression.of(columns, form.column(target), noise, form.independent, settings)
+            sums = regression.best(settings.max_terms)
+            standard = regression.standard(sums)
+            best = sorted(sums, key=standard.score)[: settings.shortlist]
+            shortlist |= {one.places for one in best} | {one.places for one in _by_size(sums)}
+            regressions.append(regression)
+            standards.append(standard)
+        every = cls(tuple(forms), tuple(terms), target, tuple(regressions), tuple(standards), ())
+        best = min(shortlist, key=every.score)
+        kept = every.kept(_usable([r.fitted(best).noise for r in regressions], standards, settings))
+        return replace(kept, ranked=tuple(sorted(shortlist, key=kept.score)))
+
+    def kept(self, places: Sequence[int]) -> Evidence:
+        """The same with only some of the widths."""
+        some = [tuple(each[k] for k in places) for each in (self.forms, self.regressions, self.standards)]
+        return replace(self, forms=some[0], regressions=some[1], standards=some[2])
+
+    def score(self, places: Sequence[int]) -> float:
+        """The mean score of a support over the widths."""
+        pairs = zip(self.regressions, self.standards, strict=True)
+        return float(np.mean([standard.score(r.fitted(places)) for r, standard in pairs]))
+
+    @property
+    def best(self) -> tuple[int, ...]:
+        return self.ranked[0]
+
+    @property
+    def front(self) -> list[tuple[int, ...]]:
+        """The best support of each size, the smallest first."""
+        sizes: dict[int, tuple[int, ...]] = {}
+        for places in self.ranked:
+            sizes.setdefault(len(places), places)
+        return [sizes[k] for k in sorted(sizes)]
+
+    def unexplained(self, places: Sequence[int]) -> bool:
+        """Whether a support misses more than noise and the grid explain, at every width."""
+        return all(
+            _significant(r.fitted(places), s) for r, s in zip(self.regressions, self.standards, strict=True)
+        )
+
+
+def _usable(
+    noise: Sequence[float], standards: Sequence[Standard], settings: FieldSettings
+) -> list[int]:
+    """The widths whose test functions leave neither too much noise nor too few rows, at least one."""
+    quiet = [k for k, n in enumerate(noise) if n <= max(settings.max_noise, 1.5 * min(noise))]
+    most = max(standards[k].independent for k in quiet)
+    return [k for k in quiet if standards[k].independent >= min(settings.min_independent, most)]
+
+
+def _significant(one: Subset, standard: Standard) -> bool:
+    chance = one.noise * 4 * math.sqrt(2 / standard.independent)
+    return one.misfit > chance + 10 * standard.floor
+
+
+def _by_size(sums: Sequence[Subset]) -> list[Subset]:
+    best: dict[int, Subset] = {}
+    for one in sums:
+        if len(one.places) not in best or one.misfit < best[len(one.places)].misfit:
+            best[len(one.places)] = one
+    return list(best.values())
+
+
+def jackknife(
+    fit: Callable[[np.ndarray], np.ndarray], blocks: np.ndarray
+) -> np.ndarray:
+    """Standard errors of what `fit` makes of some rows, from leaving out each block in turn (Tukey 1958)."""
+    names = np.unique(blocks)
+    each = np.stack([fit(blocks != b) for b in names])
+    return np.sqrt((len(names) - 1) / len(names) * np.square(each - each.mean(axis=0)).sum(axis=0))
