@@ -37,9 +37,6 @@ class Spectral:
     def smooth(self, seed: int, modes: int, size: float = 1.0) -> np.ndarray:
         """A random field of the lowest modes, of this standard deviation."""
         generator = np.random.default_rng(seed)
-        wave = sum(np.abs(w) ** 2 for w in self.waves) / np.abs(self.waves[0]).reshape(-1)[
-            np.argmax(np.abs(self.waves[0]) > 0)
-        ] ** 2
         least = sorted(set(np.abs(self.waves[0]).ravel().tolist()))[1]
         wave = sum(np.abs(w) ** 2 for w in self.waves) / least**2
         u = np.fft.ifftn(np.fft.fftn(generator.normal(size=self.shape)) * np.exp(-wave / modes**2)).real
@@ -90,8 +87,12 @@ def _rod():
     x, t = np.linspace(0, 1, 101), np.linspace(0, 0.5, 81)
     n = np.arange(1, 9)
     size = np.random.default_rng(0).normal(size=8)
-    u = 1 + 2 * x[:, None] + np.einsum(
-        "n,nx,nt->xt", size, np.sin(np.pi * n[:, None] * x), np.exp(-0.05 * (np.pi * n[:, None]) ** 2 * t)
+    u = (
+        1
+        + 2 * x[:, None]
+        + np.einsum(
+            "n,nx,nt->xt", size, np.sin(np.pi * n[:, None] * x), np.exp(-0.05 * (np.pi * n[:, None]) ** 2 * t)
+        )
     )
     return {"u": u}, {"x": x, "t": t}
 
@@ -114,16 +115,50 @@ PROBLEMS: dict[str, Problem] = {
     ),
     "damped wave": Problem(
         lambda: _one(lambda g, t, u, v: g.d(u, 0, 2) - 0.4 * v, end=8, order=2),
-        {"u": {"u_xx": 1.0, "u_t": -0.4}}, 2,
+        {"u": {"u_xx": 1.0, "u_t": -0.4}},
+        2,
     ),  # fmt: skip
     "Klein-Gordon": Problem(
         lambda: _one(lambda g, t, u, v: g.d(u, 0, 2) - u - 0.5 * u**3, end=8, order=2),
-        {"u": {"u_xx": 1.0, "u": -1.0, "u**3": -0.5}}, 2,
+        {"u": {"u_xx": 1.0, "u": -1.0, "u**3": -0.5}},
+        2,
     ),  # fmt: skip
     "sine-Gordon": Problem(
         lambda: _one(lambda g, t, u, v: g.d(u, 0, 2) - np.sin(u), end=8, size=2.0, order=2),
-        {"u": {"u_xx": 1.0, "sin(u)": -1.0}}, 2,
+        {"u": {"u_xx": 1.0, "sin(u)": -1.0}},
+        2,
     ),  # fmt: skip
+    "saturating growth": Problem(
+        lambda: _one(lambda g, t, u: 0.3 * g.d(u, 0, 2) + 2 * u / (1 + u), shift=1.5, size=0.4, end=2),
+        {"u": {"u_xx": 0.3, "u/(1 + u)": 2.0}},
+    ),
+    "sine reaction": Problem(
+        lambda: _one(lambda g, t, u: 0.3 * g.d(u, 0, 2) + np.sin(2 * u), size=1.0, end=2),
+        {"u": {"u_xx": 0.3, "sin(2*u)": 1.0}},
+    ),
+    "exponential decay": Problem(
+        lambda: _one(lambda g, t, u: 0.3 * g.d(u, 0, 2) + np.exp(-u), size=0.5, end=2),
+        {"u": {"u_xx": 0.3, "exp(-u)": 1.0}},
+    ),
+    "source in space": Problem(
+        lambda: _one(lambda g, t, u: 0.3 * g.d(u, 0, 2) + 0.5 * np.sin(2 * np.pi * g.x / 20) - 0.2 * u),
+        {"u": {"u_xx": 0.3, "sin(pi*x/10)": 0.5, "u": -0.2}},
+    ),
+    "predator and prey": Problem(
+        lambda: _two(
+            lambda g, t, u, v: [
+                0.2 * g.d(u, 0, 2) + u * (1 - 0.3 * u) - 1.5 * u * v / (1 + u),
+                0.4 * g.d(v, 0, 2) + 1.5 * u * v / (1 + u) - 0.6 * v,
+            ],
+            end=6,
+            size=0.3,
+            shift=(1.2, 0.9),
+        ),  # fmt: skip
+        {
+            "u": {"u_xx": 0.2, "u": 1.0, "u**2": -0.3, "u*v/(1 + u)": -1.5},
+            "v": {"v_xx": 0.4, "v": -0.6, "u*v/(1 + u)": 1.5},
+        },
+    ),
     "Fisher-KPP": Problem(
         lambda: _one(lambda g, t, u: 0.5 * g.d(u, 0, 2) + u * (1 - u), shift=0.5, size=0.2),
         {"u": {"u_xx": 0.5, "u": 1.0, "u**2": -1.0}},
@@ -145,8 +180,7 @@ PROBLEMS: dict[str, Problem] = {
         {"u": {"u_xx": 0.5, "u_x**2": 0.7}},
     ),
     "Kawahara-like KdV": Problem(
-        lambda: _one(lambda g, t, u: -u * g.d(u) - 0.3 * g.d(u, 0, 3)),
-        {"u": {"u*u_x": -1.0, "u_xxx": -0.3}},
+        lambda: _one(lambda g, t, u: -u * g.d(u) - 0.3 * g.d(u, 0, 3)), {"u": {"u*u_x": -1.0, "u_xxx": -0.3}}
     ),
     "FitzHugh-Nagumo": Problem(
         lambda: _two(lambda g, t, u, v: [0.5 * g.d(u, 0, 2) + u - u**3 - v, 0.3 * u - 0.2 * v], end=10),
@@ -159,14 +193,20 @@ PROBLEMS: dict[str, Problem] = {
     "Burgers 2-D": Problem(
         lambda: _two(
             lambda g, t, u, v: [
-                -u * g.d(u) - v * g.d(u, 1) + 0.2 * g.laplacian(u),
-                -u * g.d(v) - v * g.d(v, 1) + 0.2 * g.laplacian(v),
+                -u * g.d(u) - v * g.d(u, 1) + 0.3 * g.laplacian(u),
+                -u * g.d(v) - v * g.d(v, 1) + 0.3 * g.laplacian(v),
             ],
-            dimensions=2, points=48, end=2, times=61,
+            dimensions=2,
+            points=48,
+            length=10.0,
+            end=1.5,
+            times=61,
+            modes=2,
+            size=0.7,
         ),  # fmt: skip
         {
-            "u": {"u*u_x": -1.0, "u_y*v": -1.0, "u_xx": 0.2, "u_yy": 0.2},
-            "v": {"u*v_x": -1.0, "v*v_y": -1.0, "v_xx": 0.2, "v_yy": 0.2},
+            "u": {"u*u_x": -1.0, "u_y*v": -1.0, "u_xx": 0.3, "u_yy": 0.3},
+            "v": {"u*v_x": -1.0, "v*v_y": -1.0, "v_xx": 0.3, "v_yy": 0.3},
         },
     ),
     "Gray-Scott": Problem(
@@ -175,16 +215,19 @@ PROBLEMS: dict[str, Problem] = {
                 0.2 * g.laplacian(u) - u * v**2 + 0.04 * (1 - u),
                 0.1 * g.laplacian(v) + u * v**2 - 0.1 * v,
             ],
-            dimensions=2, points=48, end=20, times=81, size=0.15, shift=(0.6, 0.4),
+            dimensions=2,
+            points=48,
+            end=20,
+            times=81,
+            size=0.15,
+            shift=(0.6, 0.4),
         ),  # fmt: skip
         {
             "u": {"u_xx": 0.2, "u_yy": 0.2, "u*v**2": -1.0, "u": -0.04, "1": 0.04},
             "v": {"v_xx": 0.1, "v_yy": 0.1, "u*v**2": 1.0, "v": -0.1},
         },
     ),
-    "heat 2-D": Problem(
-        lambda: _plane(lambda g, u: 0.3 * g.laplacian(u)), {"u": {"u_xx": 0.3, "u_yy": 0.3}}
-    ),
+    "heat 2-D": Problem(lambda: _plane(lambda g, u: 0.3 * g.laplacian(u)), {"u": {"u_xx": 0.3, "u_yy": 0.3}}),
     "Allen-Cahn 2-D": Problem(
         lambda: _plane(lambda g, u: 0.1 * g.laplacian(u) + u - u**3, size=0.5),
         {"u": {"u_xx": 0.1, "u_yy": 0.1, "u": 1.0, "u**3": -1.0}},

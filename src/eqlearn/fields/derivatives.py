@@ -56,7 +56,9 @@ def spectral(values: np.ndarray, place: int, length: float, order: int) -> np.nd
     return np.fft.irfft(spectrum, count, axis=place)
 
 
-def local_polynomials(points: np.ndarray, order: int, half: int, degree: int | None = None) -> sparse.csr_array:
+def local_polynomials(
+    points: np.ndarray, order: int, half: int, degree: int | None = None
+) -> sparse.csr_array:
     """A matrix that gives the derivative at each point from a polynomial through the points around it
     (Savitzky & Golay 1964, on any grid); the ends lean on the nearest window."""
     count = len(points)

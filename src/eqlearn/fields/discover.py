@@ -6,22 +6,28 @@ import math
 import time as clock
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.fields.evidence import Evidence
+from eqlearn.fields.evidence import Evidence, FormLike
 from eqlearn.fields.found import FoundPDE
+from eqlearn.fields.formulas import formula_laws
+from eqlearn.fields.free import best_free
 from eqlearn.fields.law import Law, linear_law
 from eqlearn.fields.noise import noise_levels
 from eqlearn.fields.settings import FIELDS, FieldSettings
+from eqlearn.fields.strong import StrongForm, table_law
 from eqlearn.fields.terms import Names, Term, conserved, pointwise, weighted
-from eqlearn.fields.weak import WeakForm, weak_forms
+from eqlearn.fields.weak import weak_forms
 from eqlearn.fields.windows import spectrum
+from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress
+from eqlearn.search.settings import SCIENCE
 from eqlearn.validation.fields import Field, check_enough, check_resolved
 from eqlearn.validation.options import check_budget, check_settings, checked_choice, checked_seed
 
@@ -38,6 +44,7 @@ def discover_pde(
     targets: Iterable[str] | None = None,
     periodic: bool | Iterable[str] | None = None,
     masked: bool = False,
+    primitives: PrimitivesLike = SCIENCE,
     seconds: float | None = None,
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
@@ -65,8 +72,11 @@ def discover_pde(
     check_enough(field, order, _highest(field, settings))
     spectra = {axis: spectrum(field, k) ** 2 for k, axis in enumerate(field.axes)}
     check_resolved(field, spectra)
-    chosen = field.names if targets is None else tuple(checked_choice("field", n, field.names) for n in targets)
-    task = _Task(field, order, chosen, settings, checked_seed(seed), seconds, progress)
+    chosen = (
+        field.names if targets is None else tuple(checked_choice("field", n, field.names) for n in targets)
+    )
+    options = (form, settings, checked_seed(seed), seconds, primitives, progress)
+    task = _Task(field, order, chosen, *options)
     laws = [task.laws(name) for name in chosen]
     return task.finish(laws)
 
@@ -91,9 +101,11 @@ class _Task:
     field: Field
     order: int
     targets: tuple[str, ...]
+    form: str
     settings: FieldSettings
     seed: int
     seconds: float | None
+    primitives: PrimitivesLike
     progress: Callable[[Progress], None] | None
 
     def __post_init__(self) -> None:
@@ -102,10 +114,13 @@ class _Task:
         self.noise = noise_levels(self.field)
         self.highest = _highest(self.field, self.settings)
         levels = [self.noise[n] for n in self.field.names]
-        self.forms: Sequence[WeakForm] = weak_forms(
-            self.field, self.order, self.highest, levels, self.settings
-        )
+        self.weak = weak_forms(self.field, self.order, self.highest, levels, self.settings)
+        self.forms: Sequence[FormLike] = [self.strong] if self.form == "strong" else self.weak
         self.stages = 0
+
+    @cached_property
+    def strong(self) -> StrongForm:
+        return StrongForm(self.field, self.settings, self.weak[0].jets, self.seed)
 
     def target(self, name: str) -> Term:
         """The term whose value an equation gives: the rate of change of a field."""
@@ -117,10 +132,19 @@ class _Task:
         dimensions, count = len(self.field.space), len(self.field.names)
         terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
         evidence = self._evidence(terms, name)
-        if evidence.unexplained(evidence.best):
+        if evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short:
             more = [*terms, *pointwise(count, dimensions, self.highest), *self._weighted(count)]
             evidence = self._evidence(more, name)
         best = linear_law(evidence, evidence.best, self.names)
+        if self.form != "strong" and (best.unexplained or self._like_a_function(evidence)):
+            best = min([best, *self._functions(evidence, name, best)], key=lambda law: law.score)
+        if self.form != "weak" and best.unexplained and best.noise < self.settings.clean_rates:
+            share = self.settings.table_seconds if self.seconds is None else self._left()
+            other = table_law(
+                self.strong, self.target(name), best, primitives=self.primitives,
+                seconds=max(share, 1.0), seed=self.seed,
+            )  # fmt: skip
+            best = best if other is None else other
         others = [
             linear_law(evidence, places, self.names, snap=False)
             for places in evidence.front
@@ -128,6 +152,42 @@ class _Task:
         ]
         self._report(best, name)
         return [*others, best]
+
+    def _like_a_function(self, evidence: Evidence) -> bool:
+        """Whether so many terms are powers of one field that they might be one function of it."""
+        alike: dict[tuple[int, ...], int] = {}
+        for term in (evidence.terms[p] for p in evidence.best):
+            if not any(term.order) and not term.factors and not term.weight[1]:
+                for place in range(len(term.powers)):
+                    rest = (*term.powers[:place], -1, *term.powers[place + 1 :])
+                    alike[rest] = alike.get(rest, 0) + 1
+        return len(evidence.best) > self.settings.max_short or any(
+            count >= self.settings.one_function for count in alike.values()
+        )
+
+    def _functions(self, evidence: Evidence, name: str, before: Law) -> list[Law]:
+        """Laws with a function of a field, a place or time; scored as the law `before` them is."""
+        form = next(f for f in self.weak if f is evidence.forms[len(evidence.forms) // 2])
+        regression = evidence.regressions[len(evidence.forms) // 2]
+        count, dimensions = len(self.field.names), len(self.field.space)
+        terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
+        ranked = best_free(form, terms, self.target(name), self.names, self.settings.free_terms)
+        found = []
+        for fit, best, standard in ranked[: self.settings.free_tried]:
+            plain = standard.score(regression.fitted(evidence.best))
+            if found or standard.score(best) > plain:
+                break
+            share = self.settings.function_seconds if self.seconds is None else self._left() / 2
+            laws = formula_laws(
+                fit, best.places, standard, best.noise, self.names, primitives=self.primitives,
+                seconds=max(share, 1.0), seed=self.seed,
+            )  # fmt: skip
+            # Scores of different widths are compared by what they gain over the law without a function.
+            found += [replace(law, score=before.score + law.score - plain) for law in laws]
+        return found
+
+    def _left(self) -> float:
+        return math.inf if self.seconds is None else self.began + self.seconds - clock.time()
 
     def _evidence(self, terms: Sequence[Term], name: str) -> Evidence:
         return Evidence.of(self.forms, terms, self.target(name), self.settings)
@@ -145,7 +205,9 @@ class _Task:
         if self.progress is not None:
             variables = self.variables([law])
             equation, constants = law.equation(variables)
-            best = Candidate((equation,), law.error, law.score, law.error < EXACT_ERROR, constants=(constants,))
+            best = Candidate(
+                (equation,), law.error, law.score, law.error < EXACT_ERROR, constants=(constants,)
+            )
             self.progress(Progress(self.stages, self.stages, clock.time() - self.began, best))
 
     def variables(self, laws: Iterable[Law]) -> tuple[str, ...]:

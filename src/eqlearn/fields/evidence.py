@@ -5,20 +5,36 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.subsets import Regression, Standard, Subset
 from eqlearn.fields.terms import Term
-from eqlearn.fields.weak import WeakForm
+
+
+@runtime_checkable
+class FormLike(Protocol):
+    """What shows the terms of equations in rows of numbers: integrals, or values at points."""
+
+    @property
+    def independent(self) -> float: ...
+
+    def columns(self, terms: Sequence[Term]) -> np.ndarray: ...
+
+    def column(self, term: Term) -> np.ndarray: ...
+
+    def noise_products(self, terms: Sequence[Term]) -> np.ndarray: ...
+
+    def blocks(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """One target and its possible terms, seen through test functions of several widths."""
 
-    forms: tuple[WeakForm, ...]
+    forms: tuple[FormLike, ...]
     terms: tuple[Term, ...]
     target: Term
     regressions: tuple[Regression, ...]
@@ -27,7 +43,7 @@ class Evidence:
 
     @classmethod
     def of(
-        cls, forms: Sequence[WeakForm], terms: Sequence[Term], target: Term, settings: FieldSettings
+        cls, forms: Sequence[FormLike], terms: Sequence[Term], target: Term, settings: FieldSettings
     ) -> Evidence:
         """Supports are found at each width, and ranked by what they score on average."""
         regressions, standards, shortlist = [], [], set()
@@ -74,9 +90,7 @@ class Evidence:
         )
 
 
-def _usable(
-    noise: Sequence[float], standards: Sequence[Standard], settings: FieldSettings
-) -> list[int]:
+def _usable(noise: Sequence[float], standards: Sequence[Standard], settings: FieldSettings) -> list[int]:
     """The widths whose test functions leave neither too much noise nor too few rows, at least one."""
     quiet = [k for k, n in enumerate(noise) if n <= max(settings.max_noise, 1.5 * min(noise))]
     most = max(standards[k].independent for k in quiet)
@@ -96,9 +110,7 @@ def _by_size(sums: Sequence[Subset]) -> list[Subset]:
     return list(best.values())
 
 
-def jackknife(
-    fit: Callable[[np.ndarray], np.ndarray], blocks: np.ndarray
-) -> np.ndarray:
+def jackknife(fit: Callable[[np.ndarray], np.ndarray], blocks: np.ndarray) -> np.ndarray:
     """Standard errors of what `fit` makes of some rows, from leaving out each block in turn (Tukey 1958)."""
     names = np.unique(blocks)
     each = np.stack([fit(blocks != b) for b in names])

@@ -77,8 +77,9 @@ def linear_law(evidence: Evidence, places: Sequence[int], names: Names, *, snap:
 def _fitted(evidence: Evidence, width: int, places: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients at one width, and their standard errors from leaving out blocks."""
     form, regression = evidence.forms[width], evidence.regressions[width]
-    columns, target = form.columns([evidence.terms[p] for p in places] or [evidence.target]), form.column(
-        evidence.target
+    columns, target = (
+        form.columns([evidence.terms[p] for p in places] or [evidence.target]),
+        form.column(evidence.target),
     )
     scale = np.outer(regression.scales, regression.scales)
     chosen = [*places, regression.count]
@@ -111,7 +112,8 @@ def _snapped(
     for k in sorted(range(len(places)), key=lambda k: errors[k] / max(abs(values[k]), 1e-300)):
         size = contents[k]
         simple = simple_number(float(values[k] * size), float(errors[k] * abs(size))) if snap else None
-        if simple is not None and simple != 0 and abs(float(simple)) < 1000:
+        # Roots and pi are no more likely here than by chance.
+        if simple is not None and simple.is_Rational and simple != 0:
             numbers[k] = simple
             held[k] = float(simple) / size
             values = regression.refitted(places, values, held)

@@ -35,6 +35,7 @@ class FieldSettings:
     per_width: float = 2.0
     max_rows: int = 4000
     max_terms: int = 9
+    max_short: int = 4
     beam: int = 24
     systematic_rows: float = 20.0
     systematic_error: float = 3e-4
@@ -46,6 +47,15 @@ class FieldSettings:
     shortlist: int = 60
     blocks: int = 20
     knots: int = 12
+    formulas: int = 8
+    function_points: int = 80
+    function_edge: float = 0.02
+    function_seconds: float = 30.0
+    free_terms: int = 4
+    clean_rates: float = 1e-2
+    table_seconds: float = 60.0
+    free_tried: int = 2
+    one_function: int = 3
     unexplained: float = 1.5
     sampled_points: int = 100_000
 

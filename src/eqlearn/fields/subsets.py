@@ -78,7 +78,9 @@ class Regression:
         if not self.noisy:
             return self.triangle
         values, vectors = np.linalg.eigh(self.products - self.noise)
-        least = math.sqrt(2 / self.independent) * np.abs(np.einsum("ij,ik,jk->k", self.noise, vectors, vectors))
+        least = math.sqrt(2 / self.independent) * np.abs(
+            np.einsum("ij,ik,jk->k", self.noise, vectors, vectors)
+        )
         return np.sqrt(np.maximum(values, np.maximum(least, 1e-14)))[:, None] * vectors.T
 
     def fitted(self, places: Sequence[int]) -> Subset:
@@ -178,22 +180,25 @@ class Regression:
         fullest = min(sums, key=lambda s: s.loss)
         share = min(1.0, fullest.noise / (fullest.misfit + fullest.noise + floor))
         few = min(self.settings.systematic_rows, self.independent)
-        return Standard(few + share * (self.independent - few), fullest.noise, floor, self.independent)
+        observations = few + share * (self.independent - few)
+        return Standard(observations, fullest.noise, floor, self.independent, self.count)
 
 
 @dataclass(frozen=True)
 class Standard:
-    """How sums are compared: independent `observations`, the `noise` that is in any of them, and the
-    `floor` below which misfit is a solver's or a grid's."""
+    """How sums are compared: independent `observations`, the `noise` that is in any of them, the `floor`
+    below which misfit is a solver's or a grid's, and among how many `places` a term is chosen."""
 
     observations: float
     noise: float
     floor: float
     independent: float
+    places: int
 
-    def score(self, one: Subset, price: float = 0.0) -> float:
+    def score(self, one: Subset) -> float:
         """Nats for the data and the terms. Noise that a sum amplifies counts as far as it is uncertain: a
         sum is not better for cancelling noise."""
         amplified = max(one.noise - self.noise, 0.0) * math.sqrt(2 / self.independent)
         loss = one.misfit + self.noise + self.floor + amplified
-        return information_criterion(max(round(self.observations), 2), loss, len(one.places)) + price
+        count = max(round(self.observations), 2)
+        return information_criterion(count, loss, len(one.places), places=max(self.places, 2))

@@ -138,7 +138,9 @@ class WeakForm:
     @property
     def _sample(self) -> list[np.ndarray]:
         """Some points of all fields, without holes."""
-        joined = [np.concatenate([one[n].ravel() for one in self.field.experiments]) for n in self.field.names]
+        joined = [
+            np.concatenate([one[n].ravel() for one in self.field.experiments]) for n in self.field.names
+        ]
         stride = max(1, len(joined[0]) // self.settings.sampled_points)
         some = [j[::stride].astype(np.float64) for j in joined]
         fine = np.logical_and.reduce([np.isfinite(s) for s in some])

@@ -152,7 +152,11 @@ def window(
     spacing = half / math.sqrt(2 * power(half) + 3) / settings.per_width * step
     span = period if period is not None else high - low
     places = max(1, round(span / spacing) + (period is None))
-    centres = np.linspace(low, low + span, places, endpoint=period is None) if places > 1 else np.array([(low + high) / 2])
+    centres = (
+        np.linspace(low, low + span, places, endpoint=period is None)
+        if places > 1
+        else np.array([(low + high) / 2])
+    )
     found = Window(points, step, half, power(half), centres, period)
     return found if field.even(axis) else _least_amplified(found, order, 1.2 if noisy else 100.0)
 

@@ -167,7 +167,9 @@ def _check_names(names: Sequence[str]) -> None:
     if bad or len(set(names)) < len(names):
         raise InvalidArgument(f"fields and axes need distinct names such as u and x, got {list(names)!r}")
     if tall := [n for n in names if "_" in n]:
-        raise InvalidArgument(f"{tall[0]!r} holds an underscore, which marks derivatives as in u_x; rename it")
+        raise InvalidArgument(
+            f"{tall[0]!r} holds an underscore, which marks derivatives as in u_x; rename it"
+        )
 
 
 def _values(
