@@ -23,8 +23,8 @@ def solved(rate, *starts, times=T):
     """Fields `(fields, x, t)` of a periodic line."""
     shape = (len(starts), len(X))
     answer = solve_ivp(
-        lambda t, y: np.stack(rate(*y.reshape(shape))).ravel(), (times[0], times[-1]), np.stack(starts).ravel(),
-        t_eval=times, method="LSODA", rtol=1e-8, atol=1e-9,
+        lambda t, y: np.stack(rate(*y.reshape(shape))).ravel(), (times[0], times[-1]),
+        np.stack(starts).ravel(), t_eval=times, method="LSODA", rtol=1e-8, atol=1e-9,
     )  # fmt: skip
     return answer.y.reshape(*shape, len(times))
 

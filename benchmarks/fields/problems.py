@@ -48,9 +48,14 @@ def solved(grid_shape, fields, rate, times, method="LSODA"):
     start = np.stack(fields).ravel()
     shape = (len(fields), *grid_shape)
     answer = solve_ivp(
-        lambda t, y: np.stack(rate(t, *y.reshape(shape))).ravel(), (times[0], times[-1]), start,
-        t_eval=times, method=method, rtol=1e-8, atol=1e-9,
-    )  # fmt: skip
+        lambda t, y: np.stack(rate(t, *y.reshape(shape))).ravel(),
+        (times[0], times[-1]),
+        start,
+        t_eval=times,
+        method=method,
+        rtol=1e-8,
+        atol=1e-9,
+    )
     return answer.y.reshape(*shape, len(times))
 
 
@@ -65,8 +70,18 @@ def _one(rate, points=128, length=20.0, end=4.0, times=101, modes=5, size=1.0, s
     return {"u": u}, {"x": g.x, "t": t}
 
 
-def _two(rate, names="uv", dimensions=1, points=128, length=20.0, end=4.0, times=101, modes=5, size=1.0,
-         shift=(0.0, 0.0)):  # fmt: skip
+def _two(
+    rate,
+    names="uv",
+    dimensions=1,
+    points=128,
+    length=20.0,
+    end=4.0,
+    times=101,
+    modes=5,
+    size=1.0,
+    shift=(0.0, 0.0),
+):
     g = Spectral(points, length, dimensions)
     t = np.linspace(0, end, times)
     starts = [g.smooth(k, modes, size) + shift[k] for k in range(2)]
@@ -117,17 +132,17 @@ PROBLEMS: dict[str, Problem] = {
         lambda: _one(lambda g, t, u, v: g.d(u, 0, 2) - 0.4 * v, end=8, order=2),
         {"u": {"u_xx": 1.0, "u_t": -0.4}},
         2,
-    ),  # fmt: skip
+    ),
     "Klein-Gordon": Problem(
         lambda: _one(lambda g, t, u, v: g.d(u, 0, 2) - u - 0.5 * u**3, end=8, order=2),
         {"u": {"u_xx": 1.0, "u": -1.0, "u**3": -0.5}},
         2,
-    ),  # fmt: skip
+    ),
     "sine-Gordon": Problem(
         lambda: _one(lambda g, t, u, v: g.d(u, 0, 2) - np.sin(u), end=8, size=2.0, order=2),
         {"u": {"u_xx": 1.0, "sin(u)": -1.0}},
         2,
-    ),  # fmt: skip
+    ),
     "saturating growth": Problem(
         lambda: _one(lambda g, t, u: 0.3 * g.d(u, 0, 2) + 2 * u / (1 + u), shift=1.5, size=0.4, end=2),
         {"u": {"u_xx": 0.3, "u/(1 + u)": 2.0}},
@@ -153,7 +168,7 @@ PROBLEMS: dict[str, Problem] = {
             end=6,
             size=0.3,
             shift=(1.2, 0.9),
-        ),  # fmt: skip
+        ),
         {
             "u": {"u_xx": 0.2, "u": 1.0, "u**2": -0.3, "u*v/(1 + u)": -1.5},
             "v": {"v_xx": 0.4, "v": -0.6, "u*v/(1 + u)": 1.5},
@@ -203,7 +218,7 @@ PROBLEMS: dict[str, Problem] = {
             times=61,
             modes=2,
             size=0.7,
-        ),  # fmt: skip
+        ),
         {
             "u": {"u*u_x": -1.0, "u_y*v": -1.0, "u_xx": 0.3, "u_yy": 0.3},
             "v": {"u*v_x": -1.0, "v*v_y": -1.0, "v_xx": 0.3, "v_yy": 0.3},
@@ -221,7 +236,7 @@ PROBLEMS: dict[str, Problem] = {
             times=81,
             size=0.15,
             shift=(0.6, 0.4),
-        ),  # fmt: skip
+        ),
         {
             "u": {"u_xx": 0.2, "u_yy": 0.2, "u*v**2": -1.0, "u": -0.04, "1": 0.04},
             "v": {"v_xx": 0.1, "v_yy": 0.1, "u*v**2": 1.0, "v": -0.1},

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import made_fields as made
-from eqlearn import Field, FieldSettings, InvalidArgument, NotFinite, WrongType, discover_pde
+from eqlearn import Field, InvalidArgument, NotFinite, WrongType, discover_pde
 from eqlearn.errors import UnknownName
 
 AXES = {"x": made.X, "t": made.T}
@@ -13,6 +13,11 @@ AXES = {"x": made.X, "t": made.T}
 @pytest.fixture(scope="module")
 def burgers():
     return made.burgers()
+
+
+@pytest.fixture(scope="module")
+def found_burgers(burgers):
+    return discover_pde({"u": burgers}, AXES)
 
 
 def terms(equation):
@@ -24,13 +29,18 @@ def terms(equation):
     return found
 
 
-@pytest.mark.parametrize(("level", "tolerance"), [(0.0, 1e-5), (0.01, 0.02), (0.2, 0.2)])
-def test_burgers_equation_is_found_at_any_noise(burgers, level, tolerance):
+@pytest.mark.parametrize(("level", "tolerance"), [(0.01, 0.02), (0.2, 0.2)])
+def test_burgers_equation_is_found_in_noise(burgers, level, tolerance):
     found = discover_pde({"u": made.with_noise(burgers, level)}, AXES)
 
     assert terms(found.equations[0]) == pytest.approx({"u*u_x": -1.0, "u_xx": 0.3}, rel=tolerance)
     assert found.targets == ("u_t",)
     assert found.unexplained == ()
+
+
+def test_clean_burgers_equation_is_found_exactly(found_burgers):
+    assert found_burgers.equations[0].matches("-u*u_x + 0.3*u_xx", tolerance=1e-12)
+    assert found_burgers.constants == ((),)
 
 
 def test_the_order_of_dimensions_is_that_of_the_axes(burgers):
@@ -113,14 +123,6 @@ def test_constants_have_standard_errors_that_cover_the_truth(burgers):
         assert abs(abs(constant.value) - truth) < 5 * constant.standard_error < truth
 
 
-def test_the_same_seed_gives_the_same_equations(burgers):
-    noisy = {"u": made.with_noise(burgers, 0.05)}
-
-    first, second = (discover_pde(noisy, AXES, seed=1) for _ in range(2))
-
-    assert first.equations == second.equations
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("level", [0.0, 0.01])
 def test_a_function_of_the_field_is_found(level):
@@ -172,8 +174,8 @@ def test_a_field_holds_time_last_and_sees_what_is_periodic(burgers):
     assert Field({"u": burgers}, AXES, periodic=False).periodic == frozenset()
 
 
-def test_a_simulation_follows_the_data(burgers):
-    found = discover_pde({"u": burgers}, AXES)
+def test_a_simulation_follows_the_data(burgers, found_burgers):
+    found = found_burgers
 
     simulated = found.simulate({"u": burgers[:, 0]}, made.T)["u"]
 
@@ -197,14 +199,8 @@ def test_a_simulation_that_blows_up_is_nan_from_there_on():
     assert np.isnan(simulated[:, -1]).all()
 
 
-def test_latex_has_partial_derivatives(burgers):
-    found = discover_pde({"u": burgers}, AXES)
+def test_latex_has_partial_derivatives(found_burgers):
+    found = found_burgers
 
     assert found.latex().startswith(r"\frac{\partial u}{\partial t} = ")
     assert r"\frac{\partial^{2} u}{\partial x^{2}}" in found.latex()
-
-
-def test_other_settings_give_another_library(burgers):
-    found = discover_pde({"u": burgers}, AXES, settings=FieldSettings(degree=1))
-
-    assert all("u*u_x" not in str(e) for c in found.found.front for e in c.equations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time as clock
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,8 +13,8 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.fields.evidence import Evidence, FormLike
-from eqlearn.fields.found import FoundPDE
 from eqlearn.fields.formulas import formula_laws
+from eqlearn.fields.found import FoundPDE
 from eqlearn.fields.free import best_free
 from eqlearn.fields.law import Law, linear_law
 from eqlearn.fields.noise import noise_levels
@@ -36,7 +36,7 @@ FORMS = ("auto", "weak", "strong")
 
 def discover_pde(
     fields: Any,
-    axes: Mapping[str, Any] | None = None,
+    axes: Any = None,
     time: str = "t",
     *,
     order: int = 1,
@@ -48,7 +48,7 @@ def discover_pde(
     seconds: float | None = None,
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
-    settings: FieldSettings = FIELDS,
+    settings: Any = FIELDS,
 ) -> FoundPDE:
     """Finds the partial differential equations of fields: u_t = f(u, u_x, u_xx, ..., x, t), or u_tt.
 

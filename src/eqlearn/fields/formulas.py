@@ -1,4 +1,4 @@
-"""Formulas for free functions: found in the table of the function, fitted through the integrals themselves."""
+"""Formulas for free functions: found in the function's table, fitted through the integrals themselves."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from eqlearn.symbolic.expressions import fitted, real_symbol
 from eqlearn.symbolic.parametric import Constant, Formula
 from eqlearn.symbolic.snap import snap_in_turn
 from eqlearn.symbolic.tape import lower
-
 
 # A function of one variable is found by the cheapest strategies, or not at all.
 FUNCTIONS = Settings(strategies=("linear", "rational", "pairs", "profiled", "products"), networks=False)
@@ -74,7 +73,7 @@ class FormulaTerm:
             self._slopes[constant, order] = lower(found, [variable, *symbols])
         return self._slopes[constant, order]
 
-    def integral(self, constants: Sequence[float], by: int = -1) -> np.ndarray:
+    def integral(self, constants: np.ndarray, by: int = -1) -> np.ndarray:
         """The integrals of the formula's term, or of its slope by one constant."""
         numbers = [np.float64(c) for c in constants]
 
@@ -128,26 +127,28 @@ def formula_laws(
 ) -> list[Law]:
     """Laws in which a free function has a formula: those of its table's front, each fitted through the
     integrals."""
-    points, curve = _table(fit, places)
+    points, curve, spread, start = _table(fit, places)
     if not np.isfinite(curve).all() or np.ptp(curve) == 0:
         return []
     search = discover(
         points[:, None], curve, primitives=primitives, variables=[fit.term.variable], seconds=seconds,
-        seed=seed, hidden_layers=2, settings=FUNCTIONS,
+        seed=seed, hidden_layers=2, settings=FUNCTIONS, sample_weight=(spread.min() / spread) ** 2,
     )  # fmt: skip
-    _, start = fit.curve(places, points)
     ranked = sorted(search.front, key=lambda c: c.description_length)[: fit.form.settings.formulas]
     laws = (_law(fit, tuple(places), c.equation, start, standard, noise, names) for c in ranked)
     return [law for law in laws if law is not None]
 
 
-def _table(fit: FreeFit, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
-    """A free function at points where there are data."""
+def _table(fit: FreeFit, places: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """A free function at points where the data determine it: points, values, how uncertain they are, and the
+    coefficients of the terms beside it."""
     values = values_of(fit.form, fit.term.variable)
     edge = fit.form.settings.function_edge
     low, high = np.nanquantile(values, [edge, 1 - edge])
     points = np.linspace(low, high, fit.form.settings.function_points)
-    return points, fit.curve(places, points)[0]
+    curve, spread, start = fit.curve(places, points)
+    known = spread <= fit.form.settings.max_spread * np.median(spread)
+    return points[known], curve[known], spread[known], start
 
 
 def _law(

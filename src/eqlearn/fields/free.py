@@ -117,15 +117,22 @@ class FreeFit:
         share = float(np.linalg.norm(rest[:, -1]) / whole[-1])
         return made if share == 0 else _shrunk(made, share)
 
-    def curve(self, places: Sequence[int], points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The free function at some points, beside the terms at these places, and their coefficients."""
+    def curve(
+        self, places: Sequence[int], points: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The free function at some points, beside the terms at these places, how uncertain it is there, in
+        any unit, and the terms' coefficients."""
         columns = self.form.columns(self.terms)[:, list(places)] if places else np.empty((len(self.basis), 0))
         both = np.column_stack([columns, self.basis])
         scale = np.linalg.norm(both, axis=0)
         scale = np.where(scale > 0, scale, 1.0)
-        weights = np.linalg.lstsq(both / scale, self.form.column(self.target), rcond=1e-9)[0] / scale
-        curve = sum(w * self.splines(points, k) for k, w in enumerate(weights[len(places) :]))
-        return np.asarray(curve), weights[: len(places)]
+        left, sizes, right = np.linalg.svd(both / scale, full_matrices=False)
+        kept = sizes > 1e-9 * sizes[0]
+        inverse = right[kept].T / sizes[kept] / scale[:, None]
+        weights = inverse @ (left[:, kept].T @ self.form.column(self.target))
+        values = np.stack([self.splines(points, k) for k in range(self.splines.count)], axis=1)
+        spread = np.linalg.norm(values @ inverse[len(places) :], axis=1)
+        return values @ weights[len(places) :], spread, weights[: len(places)]
 
 
 def _shrunk(made: Regression, share: float) -> Regression:

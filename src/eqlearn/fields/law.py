@@ -12,7 +12,7 @@ import sympy as sp
 
 from eqlearn.fields.evidence import Evidence, jackknife
 from eqlearn.fields.subsets import Regression
-from eqlearn.fields.terms import Names, Term
+from eqlearn.fields.terms import Names
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted
 from eqlearn.symbolic.parametric import Constant

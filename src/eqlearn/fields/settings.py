@@ -49,7 +49,8 @@ class FieldSettings:
     knots: int = 12
     formulas: int = 8
     function_points: int = 80
-    function_edge: float = 0.02
+    function_edge: float = 0.01
+    max_spread: float = 5.0
     function_seconds: float = 30.0
     free_terms: int = 4
     clean_rates: float = 1e-2

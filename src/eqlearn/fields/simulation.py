@@ -1,4 +1,4 @@
-"""Simulation of fields by the method of lines: derivatives in space on a grid, time by scipy's integrators."""
+"""Simulation of fields by the method of lines: derivatives on a grid, time by scipy's integrators."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SHARED = 8
 
 @dataclass(eq=False)
 class StrongForm:
-    """Terms of a field's equations at some of its points, away from the ends of axes that are not periodic."""
+    """Terms of a field's equations at some of its points, away from ends that are no seam."""
 
     field: Field
     settings: FieldSettings

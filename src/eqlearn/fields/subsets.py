@@ -56,7 +56,7 @@ class Regression:
         both = np.column_stack([columns, target])
         scales = np.sqrt(np.square(both).sum(axis=0))
         scales = np.where(scales > 0, scales, 1.0)
-        triangle = np.linalg.qr(both / scales, mode="r")
+        triangle = np.asarray(np.linalg.qr(both / scales, mode="r"))
         return cls(triangle, noise / np.outer(scales, scales), scales, independent, settings)
 
     @property
@@ -81,7 +81,7 @@ class Regression:
         least = math.sqrt(2 / self.independent) * np.abs(
             np.einsum("ij,ik,jk->k", self.noise, vectors, vectors)
         )
-        return np.sqrt(np.maximum(values, np.maximum(least, 1e-14)))[:, None] * vectors.T
+        return np.asarray(np.sqrt(np.maximum(values, np.maximum(least, 1e-14)))[:, None] * vectors.T)
 
     def fitted(self, places: Sequence[int]) -> Subset:
         """The sum of these columns, by least squares without the bias that noise in the columns has."""
@@ -114,7 +114,7 @@ class Regression:
         free = [k for k in range(len(some)) if k not in held]
         if free:
             gram = self.products - (self.noise if self.noisy else 0.0)
-            fixed = [k for k in held]
+            fixed = list(held)
             left = gram[np.ix_([some[k] for k in free], [some[k] for k in free])]
             right = gram[[some[k] for k in free], self.count] - gram[
                 np.ix_([some[k] for k in free], [some[k] for k in fixed])

@@ -61,7 +61,7 @@ class Window:
         values = (-1) ** order * _derivative(gaps, self.power, order) / width**order
         values *= (fine[1] - fine[0]) / width  # the integral of a test function is about 1
         if even:
-            return values
+            return np.asarray(values)
         # A spline through the values at uneven points, integrated on a finer even grid.
         return np.asarray(values @ make_interp_spline(points, np.eye(len(points)), k=self.spline)(fine))
 

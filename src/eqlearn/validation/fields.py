@@ -42,7 +42,7 @@ class Field:
     def __init__(
         self,
         fields: Any,
-        axes: Mapping[str, Any],
+        axes: Any,
         time: str = "t",
         *,
         periodic: bool | Iterable[str] | None = None,
@@ -214,8 +214,9 @@ def _periodic(field: Field, given: bool | Iterable[str] | None) -> frozenset[str
 
 
 def _wraps(field: Field, place: int) -> bool:
-    """Whether a field goes on from the last point of an axis to the first as it does elsewhere: straight
-    lines through some points before and after the seam meet there as well as anywhere, in means over times."""
+    """Whether a field goes on from the last point of an axis to the first as it does elsewhere: third
+    differences are no larger across the seam, and straight lines through some points before and after it meet
+    there as well as anywhere, in means over times."""
     count = field.shape[place]
     scales = {max(SEAM, count // part) for part in SEAM_PARTS if max(SEAM, count // part) <= count // 4}
     lines = []
@@ -224,10 +225,19 @@ def _wraps(field: Field, place: int) -> bool:
             if not np.isfinite(values).all():
                 return False
             moved = np.moveaxis(values, place, 0).astype(np.float64) / field.spreads[name]
+            if not _smooth(moved.reshape(count, -1)):
+                return False
             pieces = np.array_split(moved, min(MEANS, moved.shape[-1]), axis=-1)
             lines.append(np.stack([p.mean(axis=-1) for p in pieces], axis=-1).reshape(count, -1))
     joined = np.concatenate(lines, axis=1)
     return all(_meet(joined, scale) for scale in scales)
+
+
+def _smooth(lines: Array) -> bool:
+    """Whether third differences across the seam, which noise makes as large as elsewhere, are no larger."""
+    around = np.square(np.diff(np.concatenate([lines[-3:], lines[:3]]), 3, axis=0)).mean(axis=1)
+    within = np.square(np.diff(lines, 3, axis=0)).mean(axis=1)
+    return float(around.max()) <= 1.5**2 * float(np.quantile(within, 0.9))
 
 
 def _meet(lines: Array, scale: int) -> bool:
