@@ -12,6 +12,7 @@ import typer
 
 from eqlearn.cli.dynamics import dynamics
 from eqlearn.cli.fit import fit
+from eqlearn.cli.pde import pde
 from eqlearn.cli.reproduce import reproduce
 from eqlearn.cli.runs import predict, report, show
 from eqlearn.errors import EqlearnError
@@ -23,7 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(reproduce, name="reproduce")
-for command in (fit, dynamics, predict, show, report):
+for command in (fit, dynamics, pde, predict, show, report):
     app.command()(command)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from eqlearn.search.search import Found
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.validation.fields import Field
+
+FORMAT, VERSION = "eqlearn-pde", 1
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,6 @@ class FoundPDE:
     noise: dict[str, float]
     unexplained: tuple[str, ...]
     data: Field = field(repr=False)
-    solved: tuple[str, ...] = ()
 
     @property
     def equations(self) -> tuple[Equation, ...]:
@@ -93,8 +95,29 @@ class FoundPDE:
             lines.append(f"{jets[target]} = {_written(equation, jets, digits)}")
         return " \\\\\n".join(lines)
 
+    def to_json(self) -> dict[str, Any]:
+        """What was found as plain data for a JSON file."""
+        best = self.found.best
+        return {
+            "format": FORMAT, "version": VERSION, "order": self.order, "targets": list(self.targets),
+            "equations": [e.to_json() for e in self.equations], "text": str(self), "latex": self.latex(),
+            "constants": [[_plain(c) for c in each] for each in self.constants],
+            "error": best.training_error, "noise": self.noise, "unexplained": list(self.unexplained),
+            "periodic": sorted(self.data.periodic), "seconds": self.found.seconds,
+            "front": [
+                {"equations": [str(e) for e in c.equations], "error": c.training_error}
+                for c in self.found.front
+            ],
+        }  # fmt: skip
+
     def __str__(self) -> str:
         return "\n".join(f"{t} = {e}" for t, e in zip(self.targets, self.equations, strict=True))
+
+
+def _plain(constant: Constant) -> dict[str, float | None]:
+    """A constant as plain data; JSON has no infinity."""
+    error = constant.standard_error
+    return {"value": constant.value, "standard_error": error if math.isfinite(error) else None}
 
 
 def _stacked(what: str, given: Any, names: tuple[str, ...], shape: tuple[int, ...]) -> np.ndarray:

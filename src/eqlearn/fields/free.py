@@ -117,9 +117,7 @@ class FreeFit:
         share = float(np.linalg.norm(rest[:, -1]) / whole[-1])
         return made if share == 0 else _shrunk(made, share)
 
-    def curve(
-        self, places: Sequence[int], points: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def curve(self, places: Sequence[int], points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The free function at some points, beside the terms at these places, how uncertain it is there, in
         any unit, and the terms' coefficients."""
         columns = self.form.columns(self.terms)[:, list(places)] if places else np.empty((len(self.basis), 0))
