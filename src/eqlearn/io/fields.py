@@ -24,7 +24,7 @@ def read_field(
     """The fields of these names on these axes: from .npz, .mat and .nc files, whose arrays have the same
     names, or from a table with a column for each field and each axis."""
     suffix = Path(path).suffix.lower()
-    if suffix not in (".npz", ".mat", ".nc"):
+    if suffix not in _READERS:
         return _from_table(path, fields, time, space, masked)
     name = repr(str(path))
     if not Path(path).is_file():
@@ -39,36 +39,36 @@ def read_field(
 
 def _arrays(path: Path, suffix: str, wanted: Sequence[str], name: str) -> dict[str, Any]:
     """The wanted arrays of a file; nothing in it is run."""
-    if suffix == ".npz":
-        try:
-            with np.load(path, allow_pickle=False) as held:
-                _check(wanted, held.files, name)
-                return {w: held[w] for w in wanted}
-        except ValueError as error:
-            raise InvalidFile(f"{name} can't be read: {error}") from error
-    if suffix == ".mat":
-        from scipy.io import loadmat
+    try:
+        known = _READERS[suffix](path)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise InvalidFile(f"{name} can't be read: {error}") from error
+    for one in wanted:
+        if one not in known:
+            raise UnknownName(f"{name} has no array {one!r}; {did_you_mean(one, known)}")
+    return {one: known[one] for one in wanted}
 
-        try:
-            loaded: Mapping[str, Any] = loadmat(path)
-        except (ValueError, NotImplementedError) as error:
-            raise InvalidFile(f"{name} can't be read: {error}") from error
-        _check(wanted, [k for k in loaded if not k.startswith("__")], name)
-        return {w: loaded[w] for w in wanted}
+
+def _npz(path: Path) -> dict[str, Any]:
+    with np.load(path, allow_pickle=False) as held:
+        return {name: held[name] for name in held.files}
+
+
+def _mat(path: Path) -> dict[str, Any]:
+    from scipy.io import loadmat
+
+    return {name: value for name, value in loadmat(path).items() if not name.startswith("__")}
+
+
+def _netcdf(path: Path) -> dict[str, Any]:
+    """NetCDF 3; the fourth version is another format, of HDF5."""
     from scipy.io import netcdf_file
 
-    try:
-        with netcdf_file(path, mmap=False) as opened:
-            _check(wanted, list(opened.variables), name)
-            return {w: np.array(opened.variables[w][:], dtype=np.float64) for w in wanted}
-    except (TypeError, ValueError) as error:
-        raise InvalidFile(f"{name} can't be read as NetCDF 3: {error}") from error
+    with netcdf_file(path, mmap=False) as held:
+        return {name: np.array(v[:], dtype=np.float64) for name, v in held.variables.items()}
 
 
-def _check(wanted: Sequence[str], known: Sequence[str], name: str) -> None:
-    for w in wanted:
-        if w not in known:
-            raise UnknownName(f"{name} has no array {w!r}; {did_you_mean(w, known)}")
+_READERS = {".npz": _npz, ".mat": _mat, ".nc": _netcdf}
 
 
 def _order(shape: tuple[int, ...], axes: Mapping[str, np.ndarray], name: str) -> list[str]:
