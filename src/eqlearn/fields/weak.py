@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,16 +44,24 @@ class WeakForm:
             total *= np.trace(shared) ** 2 / np.square(shared).sum()
         return max(float(total), 2.0)
 
-    def integral(self, values: np.ndarray, order: Order) -> np.ndarray:
-        """The integral of each test function with the derivative of `values` on the grid, by parts."""
-        for place in reversed(range(values.ndim)):  # time first: it has the most points for each window
-            weights = self.windows[place].weights(order[place])
-            values = np.moveaxis(np.tensordot(weights, values, axes=(1, place)), 0, place)
-        return np.ravel(values)
+    def integrated(self, parts: Sequence[np.ndarray], order: Order) -> np.ndarray:
+        """The integral of each test function with the derivative of values on the grid, by parts; one array
+        for each experiment, without rows that see holes."""
+        return self._over_space(self._over_time(parts, order[-1]), order)
 
-    def integrated(self, parts: Iterable[np.ndarray], order: Order) -> np.ndarray:
-        """The same of one array for each experiment, without rows that see holes."""
-        rows = [self.integral(np.nan_to_num(p) if self.field.masked else p, order) for p in parts]
+    def _over_time(self, parts: Sequence[np.ndarray], order: int) -> list[np.ndarray]:
+        """Integrals over time alone, which leave few numbers of each array."""
+        weights = self.windows[-1].weights(order)
+        whole = [np.nan_to_num(p) if self.field.masked else p for p in parts]
+        return [np.broadcast_to(p, self.field.shape) @ weights.T for p in whole]
+
+    def _over_space(self, parts: Sequence[np.ndarray], order: Order) -> np.ndarray:
+        rows = []
+        for values in parts:
+            for place in range(len(order) - 1):
+                weights = self.windows[place].weights(order[place])
+                values = np.moveaxis(np.tensordot(weights, values, axes=(1, place)), 0, place)
+            rows.append(np.ravel(values))
         return np.concatenate(rows)[self.keep]
 
     def column(self, term: Term) -> np.ndarray:
@@ -70,15 +78,19 @@ class WeakForm:
             groups.setdefault((term.powers, term.factors), []).append(term)
         for (powers, factors), members in groups.items():
             parts = [self.product(e, powers, factors) for e in range(len(self.field.experiments))]
+            known: dict[int, list[np.ndarray]] = {}
             for term in members:
-                self._columns[term] = self._weighted(parts, term)
+                if term.weight[1]:
+                    self._columns[term] = self._weighted(parts, term)
+                    continue
+                late = term.order[-1]
+                known[late] = known[late] if late in known else self._over_time(parts, late)
+                self._columns[term] = self._over_space(known[late], term.order)
         return np.stack([self._columns[t] for t in terms], axis=1)
 
     def _weighted(self, parts: list[np.ndarray], term: Term) -> np.ndarray:
         """The integrals of a derivative times a power of a coordinate, both by parts (Leibniz)."""
         place, power = term.weight
-        if power == 0:
-            return self.integrated(parts, term.order)
         total = np.zeros(int(self.keep.sum()))
         for times in range(term.order[place] + 1):
             factor = math.comb(term.order[place], times) * (-1) ** times
