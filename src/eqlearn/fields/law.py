@@ -12,11 +12,14 @@ import sympy as sp
 
 from eqlearn.fields.evidence import Evidence, jackknife
 from eqlearn.fields.subsets import Regression
-from eqlearn.fields.terms import Names
+from eqlearn.fields.terms import Names, Term, carried
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.snap import simple_number
+
+# A flow whose sources hold less than this part of the squares of its slopes has none.
+SOURCELESS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ def linear_law(evidence: Evidence, places: Sequence[int], names: Names, *, snap:
     _, best = min(((float(np.mean(e / np.abs(v))) if some else 0.0), k) for k, (v, e) in enumerate(choices))
     values, errors = choices[best]
     regression = evidence.regressions[best]
-    parts = [names.expression(t) for t in terms]
+    spoken = _without_sources(evidence, best, terms, values) if some else {}
+    parts = [names.expression(spoken.get(t, t)) for t in terms]
     numbers, values, errors = _snapped(regression, some, values, errors, [c for c, _ in parts], snap)
     expr = sp.Add(*(n * rest for n, (_, rest) in zip(numbers, parts, strict=True)))
     fit = regression.fitted(some)
@@ -72,6 +76,29 @@ def linear_law(evidence: Evidence, places: Sequence[int], names: Names, *, snap:
         expr, constants, math.sqrt(fit.loss), math.sqrt(fit.noise), evidence.score(some),
         evidence.unexplained(some),
     )  # fmt: skip
+
+
+def _without_sources(
+    evidence: Evidence, width: int, terms: Sequence[Term], values: np.ndarray
+) -> dict[Term, Term]:
+    """Slopes of products, (u*w)_x + (v*w)_y, that say the same as u*w_x + v*w_y, since the flow that carries
+    w has no sources: u_x + v_y is nothing but noise."""
+    form, found = evidence.forms[width], {}
+    for field in range(len(evidence.target.powers)):
+        parts = [(t, carried(t, field), v) for t, v in zip(terms, values, strict=True)]
+        some = [(t, both, v) for t, both, v in parts if both is not None]
+        if len(some) < 2:
+            continue
+        slopes = [both[0] for _, both, _ in some]
+        weights = np.array([v for *_, v in some])
+        columns = form.columns(slopes) * weights
+        noise = weights @ form.noise_products(slopes) @ weights
+        left = float(np.square(columns.sum(axis=1)).sum()) - float(noise) * (
+            1 + 4 * math.sqrt(2 / form.independent)
+        )
+        if left < SOURCELESS * float(np.square(columns).sum()):
+            found |= {t: both[1] for t, both, _ in some}
+    return found
 
 
 def _fitted(evidence: Evidence, width: int, places: list[int]) -> tuple[np.ndarray, np.ndarray]:

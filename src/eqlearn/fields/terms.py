@@ -100,6 +100,17 @@ class Names:
         return int(content), sp.expand(rest) * real_symbol(self.axes[axis]) ** power
 
 
+def carried(term: Term, field: int) -> tuple[Term, Term] | None:
+    """For the slope (u*w)_x of a product with a `field` w, its parts u_x and u*w_x."""
+    pair = [k for k, p in enumerate(term.powers) if p == 1]
+    if term.factors or term.weight[1] or sum(term.order) != 1 or sum(term.powers) != 2 or len(pair) != 2:
+        return None
+    if field not in pair:
+        return None
+    flow = tuple(p * int(k != field) for k, p in enumerate(term.powers))
+    return Term(flow, term.order), Term(flow, (0,) * len(term.order), (Jet(field, term.order),))
+
+
 def monomials(fields: int, degree: int) -> list[tuple[int, ...]]:
     """The powers of all products of fields up to a degree, the lowest first; also of none."""
     every = itertools.product(range(degree + 1), repeat=fields)
