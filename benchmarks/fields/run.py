@@ -42,6 +42,34 @@ def judged(found: Equation, terms: dict[str, float]) -> tuple[bool, float]:
     return False, float("nan")
 
 
+def table(rows: list[dict], levels: list[float]) -> str:
+    """What was found, for the eye."""
+    title = " | ".join(f"noise {level:.0%}" for level in levels)
+    lines = [
+        "Made by `python benchmarks/fields/run.py --out results/fields/own.json`; one start of each, another "
+        "than in development. A tick: all terms right and no others, and the worst coefficient's error.",
+        "",
+        f"| problem | {title} |",
+        "|---|" + "---|" * len(levels),
+    ]
+    for name in dict.fromkeys(r["problem"] for r in rows):
+        by_level = {r["noise"]: r for r in rows if r["problem"] == name}
+        cells = [_cell(by_level.get(level)) for level in levels]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    right = [sum(r["right"] for r in rows if r["noise"] == level) for level in levels]
+    of = [sum(r["noise"] == level for r in rows) for level in levels]
+    lines.append(f"| right | {' | '.join(f'{a} of {b}' for a, b in zip(right, of, strict=True))} |")
+    return "\n".join(lines) + "\n"
+
+
+def _cell(row: dict | None) -> str:
+    if row is None:
+        return ""
+    if row["right"]:
+        return f"✓ {row['coefficient_error']:.1%}"
+    return "✗ " + "; ".join(f"`{line[:90]}`" for line in row["found"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
@@ -75,6 +103,7 @@ def main() -> None:
             plain = {"seed": options.seed, "memory_mb": memory, "environment": environment(), "rows": rows}
             options.out.parent.mkdir(parents=True, exist_ok=True)
             options.out.write_text(json.dumps(plain, indent=1) + "\n")
+            options.out.with_suffix(".md").write_text(table(rows, options.noise))
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ class _Task:
         count, dimensions = len(self.field.names), len(self.field.space)
         terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
         ranked = best_free(form, terms, self.target(name), self.names, self.settings.free_terms)
-        found = []
+        found: list[Law] = []
         for fit, best, standard in ranked[: self.settings.free_tried]:
             plain = standard.score(regression.fitted(evidence.best))
             if found or standard.score(best) > plain:

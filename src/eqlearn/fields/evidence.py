@@ -46,14 +46,16 @@ class Evidence:
         cls, forms: Sequence[FormLike], terms: Sequence[Term], target: Term, settings: FieldSettings
     ) -> Evidence:
         """Supports are found at each width, and ranked by what they score on average."""
-        regressions, standards, shortlist = [], [], set()
+        regressions: list[Regression] = []
+        standards: list[Standard] = []
+        shortlist: set[tuple[int, ...]] = set()
         for form in forms:
             columns, noise = form.columns(terms), form.noise_products([*terms, target])
             regression = Regression.of(columns, form.column(target), noise, form.independent, settings)
             sums = regression.best(settings.max_terms)
             standard = regression.standard(sums)
-            best = sorted(sums, key=standard.score)[: settings.shortlist]
-            shortlist |= {one.places for one in best} | {one.places for one in _by_size(sums)}
+            first = sorted(sums, key=standard.score)[: settings.shortlist]
+            shortlist |= {one.places for one in (*first, *_by_size(sums))}
             regressions.append(regression)
             standards.append(standard)
         every = cls(tuple(forms), tuple(terms), target, tuple(regressions), tuple(standards), ())
@@ -63,8 +65,12 @@ class Evidence:
 
     def kept(self, places: Sequence[int]) -> Evidence:
         """The same with only some of the widths."""
-        some = [tuple(each[k] for k in places) for each in (self.forms, self.regressions, self.standards)]
-        return replace(self, forms=some[0], regressions=some[1], standards=some[2])
+        return replace(
+            self,
+            forms=tuple(self.forms[k] for k in places),
+            regressions=tuple(self.regressions[k] for k in places),
+            standards=tuple(self.standards[k] for k in places),
+        )
 
     def score(self, places: Sequence[int]) -> float:
         """The mean score of a support over the widths."""
@@ -114,4 +120,5 @@ def jackknife(fit: Callable[[np.ndarray], np.ndarray], blocks: np.ndarray) -> np
     """Standard errors of what `fit` makes of some rows, from leaving out each block in turn (Tukey 1958)."""
     names = np.unique(blocks)
     each = np.stack([fit(blocks != b) for b in names])
-    return np.sqrt((len(names) - 1) / len(names) * np.square(each - each.mean(axis=0)).sum(axis=0))
+    squares = np.square(each - each.mean(axis=0)).sum(axis=0)
+    return np.asarray(np.sqrt((len(names) - 1) / len(names) * squares))

@@ -83,7 +83,8 @@ def _without_sources(
 ) -> dict[Term, Term]:
     """Slopes of products, (u*w)_x + (v*w)_y, that say the same as u*w_x + v*w_y, since the flow that carries
     w has no sources: u_x + v_y is nothing but noise."""
-    form, found = evidence.forms[width], {}
+    form = evidence.forms[width]
+    found: dict[Term, Term] = {}
     for field in range(len(evidence.target.powers)):
         parts = [(t, carried(t, field), v) for t, v in zip(terms, values, strict=True)]
         some = [(t, both, v) for t, both, v in parts if both is not None]

@@ -49,7 +49,7 @@ class StrongForm:
 
     @property
     def independent(self) -> float:
-        return max(self.points.shape[1] * len(self.field.experiments) / SHARED, 2.0)
+        return max(float(self.points.shape[1]) * len(self.field.experiments) / SHARED, 2.0)
 
     def variable(self, name: str) -> np.ndarray:
         """A field, a derivative or a coordinate at all points of all experiments."""

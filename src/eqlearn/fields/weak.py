@@ -8,12 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eqlearn.errors import InvalidArgument
 from eqlearn.fields.derivatives import Jets
 from eqlearn.fields.noise import product
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.terms import Jet, Order, Term
 from eqlearn.fields.windows import Window, window
 from eqlearn.validation.fields import Field
+
+
+# Fewer rows than these can't tell terms apart.
+MIN_ROWS = 12
 
 
 @dataclass(eq=False)
@@ -62,7 +67,7 @@ class WeakForm:
                 weights = self.windows[place].weights(order[place])
                 values = np.moveaxis(np.tensordot(weights, values, axes=(1, place)), 0, place)
             rows.append(np.ravel(values))
-        return np.concatenate(rows)[self.keep]
+        return np.asarray(np.concatenate(rows)[self.keep])
 
     def column(self, term: Term) -> np.ndarray:
         """The integrals of a term."""
@@ -136,7 +141,7 @@ class WeakForm:
         distinct = list(dict.fromkeys(powers))
         values = self._sample
         each = {p: product(values, p, self.noise) for p in distinct}
-        found = {}
+        found: dict[tuple[tuple[int, ...], ...], float] = {}
         for p in distinct:
             for q in distinct:
                 both = product(values, [a + b for a, b in zip(p, q, strict=True)], self.noise)
@@ -171,7 +176,7 @@ class WeakForm:
         for place in reversed(range(values.ndim)):
             weights = (self.windows[place].weights(0) != 0).astype(np.float64)
             values = np.moveaxis(np.tensordot(weights, values, axes=(1, place)), 0, place)
-        return np.ravel(values) == 0
+        return np.asarray(np.ravel(values) == 0)
 
     def blocks(self) -> np.ndarray:
         """The block that each row belongs to: neighbours in time and along the first axis are together."""
@@ -182,7 +187,7 @@ class WeakForm:
         last = np.arange(shape[-1]) * along // shape[-1]
         grid = first.reshape(-1, *(1,) * (len(shape) - 1)) * along + last
         one = np.broadcast_to(grid, shape).ravel()
-        return np.concatenate([one for _ in self.field.experiments])[self.keep]
+        return np.asarray(np.concatenate([one for _ in self.field.experiments])[self.keep])
 
 
 def weak_forms(
@@ -202,7 +207,11 @@ def weak_forms(
         thinner = min(1.0, settings.max_rows / rows) ** (1 / len(windows))
         made.append([w.thinned(thinner) for w in windows])
     jets = Jets(field, tuple(_half(w, field, noisy) for w in made[-1]))
-    return [WeakForm(field, tuple(windows), tuple(noise), settings, jets) for windows in made]
+    forms = [WeakForm(field, tuple(windows), tuple(noise), settings, jets) for windows in made]
+    seen = [form for form in forms if form.keep.sum() > MIN_ROWS]
+    if not seen:
+        raise InvalidArgument("the fields hold so many NaN that hardly a test function sees none; fill some")
+    return seen
 
 
 def _half(one: Window, field: Field, noisy: bool) -> int:
