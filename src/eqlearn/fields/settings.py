@@ -44,7 +44,7 @@ class FieldSettings:
     corner_deviations: float = 2.0
     widths: tuple[float, ...] = (1.5, 1.0, 0.6, 0.4)
     min_half_width: int = 6
-    min_windows: float = 2.0
+    min_windows: float = 4.0
     per_width: float = 2.0
     max_rows: int = 4000
     max_noise: float = 0.1

@@ -16,7 +16,6 @@ from eqlearn.fields.terms import Jet, Order, Term
 from eqlearn.fields.windows import Window, window
 from eqlearn.validation.fields import Field
 
-
 # Fewer rows than these can't tell terms apart.
 MIN_ROWS = 12
 
@@ -208,7 +207,7 @@ def weak_forms(
         made.append([w.thinned(thinner) for w in windows])
     jets = Jets(field, tuple(_half(w, field, noisy) for w in made[-1]))
     forms = [WeakForm(field, tuple(windows), tuple(noise), settings, jets) for windows in made]
-    seen = [form for form in forms if form.keep.sum() > MIN_ROWS]
+    seen = [form for form in forms if form.keep.sum() > MIN_ROWS or not field.masked]
     if not seen:
         raise InvalidArgument("the fields hold so many NaN that hardly a test function sees none; fill some")
     return seen
