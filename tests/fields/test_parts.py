@@ -7,11 +7,11 @@ import pytest
 import sympy as sp
 
 import made_fields as made
-from eqlearn import Field
+from eqlearn import Field, FieldSettings, InvalidArgument
 from eqlearn.fields.derivatives import local_polynomials, spectral
 from eqlearn.fields.noise import hermite, noise_levels
 from eqlearn.fields.settings import FIELDS
-from eqlearn.fields.terms import Jet, Names, Term, conserved, pointwise
+from eqlearn.fields.terms import Jet, Names, Term, carried, conserved, pointwise
 from eqlearn.fields.weak import WeakForm, weak_forms
 from eqlearn.symbolic.expressions import real_symbol
 
@@ -105,3 +105,19 @@ def test_derivatives_at_points_are_right():
     slope = local_polynomials(uneven, 1, 4) @ np.sin(uneven)
     assert np.abs(slope - np.cos(uneven))[10:-10].max() < 1e-3
     assert math.isfinite(float(np.abs(slope).max()))
+
+
+def test_the_slope_of_a_product_has_two_parts_of_which_one_is_the_flow_s():
+    names = Names(("w", "u"), ("x", "t"))
+
+    slope, rest = carried(Term((1, 1), (1, 0)), 0)
+
+    assert [str(names.expression(t)[1]) for t in (slope, rest)] == ["u_x", "u*w_x"]
+    assert carried(Term((2, 0), (1, 0)), 0) is None
+
+
+def test_settings_that_can_not_be_are_refused():
+    with pytest.raises(InvalidArgument, match="`degree`"):
+        FieldSettings(degree=0)
+    with pytest.raises(InvalidArgument, match="`derivatives`"):
+        FieldSettings(derivatives=1)
