@@ -81,6 +81,18 @@ def test_several_experiments_are_taken_together():
     assert terms(found.equations[0]) == pytest.approx({"u_xx": 0.2, "u**3": -1.0}, rel=1e-4)
 
 
+def test_a_field_at_rest_may_carry_another():
+    u = made.solved(lambda u: [0.2 * made.d(u, 2) - V * u], made.start(1))[0]
+    fields = {"u": u, "V": np.broadcast_to(V[:, None], u.shape)}
+
+    found = discover_pde(fields, AXES, targets=["u"])
+
+    assert terms(found.equations[0]) == pytest.approx({"u_xx": 0.2, "V*u": -1.0}, rel=1e-3)
+
+
+V = 1 + 0.5 * np.cos(2 * np.pi * made.X / 20)
+
+
 def test_a_wave_has_second_order_in_time():
     k = 2 * np.pi * np.arange(1, 5)[:, None, None] / 20
     size = np.random.default_rng(0).normal(size=(4, 1, 1))

@@ -28,7 +28,7 @@ from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress
 from eqlearn.search.settings import SCIENCE
-from eqlearn.validation.fields import Field, check_enough, check_resolved
+from eqlearn.validation.fields import Field, check_enough, check_moving, check_resolved
 from eqlearn.validation.options import check_budget, check_settings, checked_choice, checked_seed
 
 FORMS = ("auto", "weak", "strong")
@@ -76,6 +76,7 @@ def discover_pde(
         field.names if targets is None else tuple(checked_choice("field", n, field.names) for n in targets)
     )
     options = (form, settings, checked_seed(seed), seconds, primitives, progress)
+    check_moving(field, chosen)
     task = _Task(field, order, chosen, *options)
     laws = [task.laws(name) for name in chosen]
     return task.finish(laws)

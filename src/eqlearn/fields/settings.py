@@ -63,13 +63,13 @@ class FieldSettings:
     free_terms: int = 4
     one_function: int = 3
     free_tried: int = 2
-    function_seconds: float = 30.0
+    function_seconds: float = 20.0
     function_points: int = 80
     function_edge: float = 0.01
     max_spread: float = 5.0
     formulas: int = 8
     clean_rates: float = 1e-2
-    table_seconds: float = 60.0
+    table_seconds: float = 15.0
 
     def __post_init__(self) -> None:
         for name in ("degree", "max_terms", "beam", "blocks", "max_rows"):

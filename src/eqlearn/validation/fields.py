@@ -65,7 +65,6 @@ class Field:
         )
         ordered = {a: coordinates[a] for a in order}
         self.__dict__.update(experiments=experiments, axes=ordered, time=time, periodic=frozenset())
-        _check_motion(self)
         self.__dict__["periodic"] = _periodic(self, periodic)
 
     @property
@@ -113,6 +112,17 @@ class Field:
         """How long an axis is; once around, if it is periodic."""
         values = self.axes[axis]
         return self.step(axis) * (len(values) if axis in self.periodic else len(values) - 1)
+
+
+def check_moving(field: Field, targets: Iterable[str]) -> None:
+    """Refuses targets that never change."""
+    for name in targets:
+        every = [one[name] for one in field.experiments]
+        if all(float(np.nanmax(np.abs(v - v[..., :1]), initial=0.0)) == 0 for v in every):
+            raise InvalidArgument(
+                f"{name} is at rest: it never changes in time, so it has no equation; name the others as "
+                "`targets`, or leave it out"
+            )
 
 
 def check_enough(field: Field, order: int, derivatives: int) -> None:
@@ -196,13 +206,6 @@ def _values(
             "`masked=True`"
         )
     return np.where(np.isfinite(values), values, np.nan) if holes else values
-
-
-def _check_motion(field: Field) -> None:
-    for name in field.names:
-        every = [one[name] for one in field.experiments]
-        if all(float(np.nanmax(np.abs(v - v[..., :1]), initial=0.0)) == 0 for v in every):
-            raise InvalidArgument(f"{name} is at rest: it never changes in time, so it has no equation")
 
 
 def _periodic(field: Field, given: bool | Iterable[str] | None) -> frozenset[str]:
