@@ -49,6 +49,11 @@ _HOMES = {
     "eqlearn.dynamics.hidden": "discover_hidden",
     "eqlearn.dynamics.settings": "MotionSettings",
     "eqlearn.dynamics.forms": "Form register_form",
+    # Fields to partial differential equations
+    "eqlearn.validation.fields": "Field",
+    "eqlearn.fields.discover": "discover_pde",
+    "eqlearn.fields.found": "FoundPDE",
+    "eqlearn.fields.settings": "FieldSettings",
     # Equations behind encoders and in cells
     "eqlearn.latent.motion.cells": "CellShape EQLCell rollout",
     "eqlearn.latent.motion.series": "EncoderShape SeriesEncoder",

@@ -17,6 +17,9 @@ from eqlearn.errors import NotNumbers as NotNumbers
 from eqlearn.errors import UnknownName as UnknownName
 from eqlearn.errors import WrongType as WrongType
 from eqlearn.estimator import EQLRegressor as EQLRegressor
+from eqlearn.fields.discover import discover_pde as discover_pde
+from eqlearn.fields.found import FoundPDE as FoundPDE
+from eqlearn.fields.settings import FieldSettings as FieldSettings
 from eqlearn.functions import Function as Function
 from eqlearn.functions import register_function as register_function
 from eqlearn.io.checksummed import atomic_write as atomic_write
@@ -116,6 +119,7 @@ from eqlearn.training.state import seeded as seeded
 from eqlearn.training.state import step_generator as step_generator
 from eqlearn.training.tensorboard import TensorBoardWriter as TensorBoardWriter
 from eqlearn.validation.checkup import examine as examine
+from eqlearn.validation.fields import Field as Field
 from eqlearn.validation.findings import Checkup as Checkup
 from eqlearn.validation.findings import Finding as Finding
 from eqlearn.validation.latents import Gathered as Gathered

@@ -69,8 +69,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
       dimensionally right; `free_constants`: whether constants may have units, then.
     - `multi_output`: with several targets, one network "shared" by all, or "separate" searches.
     - `n_jobs`: workers of the active joblib backend, at most 4 of which are useful; the result is the same.
-    - `random_state`: a number for the same equations every time (unless `seconds` cuts the search short), or
-      None.
+    - `random_state`: a number for the same equations every time (unless `seconds` cuts it short), or None.
     - `verbose`, `warm_start`: whether to show progress; whether to continue the last `fit` on the same data.
 
     **Fitted:** `equation_` (a tuple for several targets), `equations_` (the Pareto front, a data frame),
@@ -78,7 +77,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     `n_trials_` (networks started), `failures_` (those without a result, by reason), `outliers_` (rows left
     out), `found_` (everything), `target_names_`, `n_features_in_`, `feature_names_in_`.
 
-    Ctrl-C in `fit` ends the search and keeps the best equation so far.
+    Ctrl-C in `fit` keeps the best equation so far.
     """
 
     def __init__(
@@ -227,10 +226,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         if self.hidden_layers is not None:
             preset = replace(preset, hidden_layers=self.hidden_layers)
         count = 20 if self.restarts is None else self.restarts
-        return search_by_gradient(
-            preset, data.X, data.y, restarts=count, seed=seed, variables=variables, extrapolation=far,
-            select=self.select,
-        )  # fmt: skip
+        known: dict[str, Any] = {"variables": variables, "extrapolation": far, "select": self.select}
+        return search_by_gradient(preset, data.X, data.y, restarts=count, seed=seed, **known)
 
     def _memories(self, data: Table, seed: int) -> list[Memory]:
         """The memories of the last fit, if its data and settings were the same; else empty ones."""

@@ -13,6 +13,7 @@ import typer
 from eqlearn.cli.doctor import doctor
 from eqlearn.cli.dynamics import dynamics
 from eqlearn.cli.fit import fit
+from eqlearn.cli.pde import pde
 from eqlearn.cli.reproduce import reproduce
 from eqlearn.cli.runs import predict, report, show
 from eqlearn.errors import EqlearnError
@@ -24,7 +25,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(reproduce, name="reproduce")
-for command in (doctor, fit, dynamics, predict, show, report):
+for command in (doctor, fit, dynamics, pde, predict, show, report):
     app.command()(command)
 
 

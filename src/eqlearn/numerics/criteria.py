@@ -109,10 +109,14 @@ def credible(parameters: int, observations: int) -> bool:
     return parameters <= CREDIBLE * observations
 
 
-def information_criterion(observations: int, loss: float, parameters: int, *, placed: bool = True) -> float:
+def information_criterion(
+    observations: int, loss: float, parameters: int, *, placed: bool = True, places: int | None = None
+) -> float:
     """Half the deviance of normal residuals of this mean square, and the price of the parameters; with
-    `placed`, also of their places."""
+    `placed`, also of their places: each among so many `places`, where that is known."""
     price = (1.0 if placed else 0.5) * math.log(observations)
+    if places is not None:
+        price = 0.5 * math.log(observations) + math.log(places)
     return 0.5 * observations * math.log(max(loss, EXACT_LOSS)) + parameters * price
 
 

@@ -17,7 +17,7 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "pairs", "span", "profiled", "products", "symmetry", "product-library", "sums",
+    "linear", "rational", "profiled", "pairs", "span", "products", "symmetry", "product-library", "sums",
     "evolution", "deep", "wide-pairs", "elimination",
 )  # fmt: skip
 # What `sketches`, an earlier name of `strategies`, called some of them.

@@ -1,0 +1,124 @@
+"""The choice of terms by test functions of several widths together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from eqlearn.fields.settings import FieldSettings
+from eqlearn.fields.subsets import Regression, Standard, Subset
+from eqlearn.fields.terms import Term
+
+
+@runtime_checkable
+class FormLike(Protocol):
+    """What shows the terms of equations in rows of numbers: integrals, or values at points."""
+
+    @property
+    def independent(self) -> float: ...
+
+    def columns(self, terms: Sequence[Term]) -> np.ndarray: ...
+
+    def column(self, term: Term) -> np.ndarray: ...
+
+    def noise_products(self, terms: Sequence[Term]) -> np.ndarray: ...
+
+    def blocks(self) -> np.ndarray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """One target and its possible terms, seen through test functions of several widths."""
+
+    forms: tuple[FormLike, ...]
+    terms: tuple[Term, ...]
+    target: Term
+    regressions: tuple[Regression, ...]
+    standards: tuple[Standard, ...]
+    ranked: tuple[tuple[int, ...], ...]  # supports, the best first
+
+    @classmethod
+    def of(
+        cls, forms: Sequence[FormLike], terms: Sequence[Term], target: Term, settings: FieldSettings
+    ) -> Evidence:
+        """Supports are found at each width, and ranked by what they score on average."""
+        regressions: list[Regression] = []
+        standards: list[Standard] = []
+        shortlist: set[tuple[int, ...]] = set()
+        for form in forms:
+            columns, noise = form.columns(terms), form.noise_products([*terms, target])
+            regression = Regression.of(columns, form.column(target), noise, form.independent, settings)
+            sums = regression.best(settings.max_terms)
+            standard = regression.standard(sums)
+            first = sorted(sums, key=standard.score)[: settings.shortlist]
+            shortlist |= {one.places for one in (*first, *_by_size(sums))}
+            regressions.append(regression)
+            standards.append(standard)
+        every = cls(tuple(forms), tuple(terms), target, tuple(regressions), tuple(standards), ())
+        best = min(shortlist, key=every.score)
+        kept = every.kept(_usable([r.fitted(best).noise for r in regressions], standards, settings))
+        return replace(kept, ranked=tuple(sorted(shortlist, key=kept.score)))
+
+    def kept(self, places: Sequence[int]) -> Evidence:
+        """The same with only some of the widths."""
+        return replace(
+            self,
+            forms=tuple(self.forms[k] for k in places),
+            regressions=tuple(self.regressions[k] for k in places),
+            standards=tuple(self.standards[k] for k in places),
+        )
+
+    def score(self, places: Sequence[int]) -> float:
+        """The mean score of a support over the widths."""
+        pairs = zip(self.regressions, self.standards, strict=True)
+        return float(np.mean([standard.score(r.fitted(places)) for r, standard in pairs]))
+
+    @property
+    def best(self) -> tuple[int, ...]:
+        return self.ranked[0]
+
+    @property
+    def front(self) -> list[tuple[int, ...]]:
+        """The best support of each size, the smallest first."""
+        sizes: dict[int, tuple[int, ...]] = {}
+        for places in self.ranked:
+            sizes.setdefault(len(places), places)
+        return [sizes[k] for k in sorted(sizes)]
+
+    def unexplained(self, places: Sequence[int]) -> bool:
+        """Whether a support misses more than noise and the grid explain, at every width."""
+        return all(
+            _significant(r.fitted(places), s) for r, s in zip(self.regressions, self.standards, strict=True)
+        )
+
+
+def _usable(noise: Sequence[float], standards: Sequence[Standard], settings: FieldSettings) -> list[int]:
+    """The widths whose test functions leave neither too much noise nor too few rows, at least one."""
+    quiet = [k for k, n in enumerate(noise) if n <= max(settings.max_noise, 1.5 * min(noise))]
+    most = max(standards[k].independent for k in quiet)
+    return [k for k in quiet if standards[k].independent >= min(settings.min_independent, most)]
+
+
+def _significant(one: Subset, standard: Standard) -> bool:
+    chance = one.noise * 4 * math.sqrt(2 / standard.independent)
+    return one.misfit > chance + 10 * standard.floor
+
+
+def _by_size(sums: Sequence[Subset]) -> list[Subset]:
+    best: dict[int, Subset] = {}
+    for one in sums:
+        if len(one.places) not in best or one.misfit < best[len(one.places)].misfit:
+            best[len(one.places)] = one
+    return list(best.values())
+
+
+def jackknife(fit: Callable[[np.ndarray], np.ndarray], blocks: np.ndarray) -> np.ndarray:
+    """Standard errors of what `fit` makes of some rows, from leaving out each block in turn (Tukey 1958)."""
+    names = np.unique(blocks)
+    each = np.stack([fit(blocks != b) for b in names])
+    squares = np.square(each - each.mean(axis=0)).sum(axis=0)
+    return np.asarray(np.sqrt((len(names) - 1) / len(names) * squares))

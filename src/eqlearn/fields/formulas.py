@@ -1,0 +1,204 @@
+"""Formulas for free functions: found in the function's table, fitted through the integrals themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import sympy as sp
+import torch
+from torch import Tensor
+
+from eqlearn.errors import NotFinite
+from eqlearn.fields.free import FreeFit, free_column, values_of
+from eqlearn.fields.law import Law
+from eqlearn.fields.subsets import Standard
+from eqlearn.fields.terms import Names
+from eqlearn.nn.primitives import PrimitivesLike
+from eqlearn.numerics.budget import never
+from eqlearn.numerics.covariance import errors_from_slopes
+from eqlearn.numerics.criteria import information_criterion
+from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
+from eqlearn.search.candidate import structure_cost
+from eqlearn.search.search import discover
+from eqlearn.search.settings import Settings
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import fitted, real_symbol
+from eqlearn.symbolic.parametric import Constant, Formula
+from eqlearn.symbolic.snap import snap_in_turn
+from eqlearn.symbolic.tape import lower
+
+# A function of one variable is found by the cheapest strategies, or not at all.
+FUNCTIONS = Settings(strategies=("linear", "rational", "pairs", "profiled", "products"), networks=False)
+
+
+@dataclass(frozen=True, eq=False)
+class WeakFit:
+    """Values of all constants, first the other terms' coefficients, with standard errors; and the mean
+    squared misfit relative to the target's."""
+
+    values: np.ndarray
+    standard_errors: np.ndarray
+    loss: float
+
+
+@dataclass(frozen=True, eq=False)
+class FormulaTerm:
+    """Terms at some `places` of a free fit, beside a formula for its free function."""
+
+    fit: FreeFit
+    places: tuple[int, ...]
+    formula: Formula
+    _slopes: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def columns(self) -> np.ndarray:
+        rows = len(self.fit.form.column(self.fit.target))
+        if not self.places:
+            return np.empty((rows, 0))
+        return self.fit.form.columns([self.fit.terms[p] for p in self.places])
+
+    def _tape(self, constant: int, order: int) -> Any:
+        """The formula (`constant` -1) or its slope by a constant, differentiated by the variable."""
+        if (constant, order) not in self._slopes:
+            symbols = [sp.Dummy(f"c{k}", real=True) for k in range(len(self.formula.holders))]
+            variable = real_symbol(self.fit.term.variable)
+            expr = self.formula.filled(symbols)
+            smooth = expr.replace(sp.Abs, lambda inner: sp.sqrt(inner**2))
+            found = smooth if constant < 0 else sp.diff(smooth, symbols[constant])
+            found = sp.diff(found, variable, order) if order else found
+            self._slopes[constant, order] = lower(found, [variable, *symbols])
+        return self._slopes[constant, order]
+
+    def integral(self, constants: np.ndarray, by: int = -1) -> np.ndarray:
+        """The integrals of the formula's term, or of its slope by one constant."""
+        numbers = [np.float64(c) for c in constants]
+
+        def function(values: np.ndarray, order: int) -> np.ndarray:
+            found = self._tape(by, order).evaluate([values, *numbers])
+            return np.asarray(np.broadcast_to(found, values.shape), dtype=np.float64)
+
+        return free_column(self.fit.form, self.fit.term, function)
+
+    def solved(self, start: np.ndarray, fixed: np.ndarray | None = None, steps: int = 30) -> WeakFit:
+        """Least squares from `start`, some constants `fixed`."""
+        target, columns = self.fit.form.column(self.fit.target), self.columns
+        count = columns.shape[1]
+        scale = float(np.linalg.norm(target))
+        held = np.zeros(len(start), dtype=bool) if fixed is None else fixed
+
+        def linearise(point: Tensor) -> SquareRoot:
+            values = point[0].numpy()
+            with np.errstate(all="ignore"):
+                residual = (columns @ values[:count] + self.integral(values[count:]) - target) / scale
+
+            def slopes() -> tuple[np.ndarray, None]:
+                own = [self.integral(values[count:], k) for k in range(len(values) - count)]
+                every = np.column_stack([columns, *own]) / scale
+                return np.nan_to_num(every, posinf=0.0, neginf=0.0)[None], None
+
+            return SquareRoot(residual[None], slopes, 1)
+
+        point, system = levenberg_marquardt(
+            linearise, torch.tensor(start)[None], Rule(0 if held.all() else steps),
+            fixed=torch.from_numpy(held)[None] if held.any() else None, stop=never,
+        )  # fmt: skip
+        loss, free = float(system.loss), np.flatnonzero(~held)
+        errors = np.zeros(len(start))
+        # Rows overlap: only so many of them are independent.
+        freedom = max(self.fit.form.independent - len(free), 1.0)
+        errors[free] = errors_from_slopes(system.slopes[0][0][:, free], loss / freedom)
+        return WeakFit(point[0].numpy(), errors, loss)
+
+
+def formula_laws(
+    fit: FreeFit,
+    places: Sequence[int],
+    standard: Standard,
+    noise: float,
+    names: Names,
+    *,
+    primitives: PrimitivesLike,
+    seconds: float,
+    seed: int,
+) -> list[Law]:
+    """Laws in which a free function has a formula: those of its table's front, each fitted through the
+    integrals."""
+    points, curve, spread, start = _table(fit, places)
+    if not np.isfinite(curve).all() or np.ptp(curve) == 0:
+        return []
+    search = discover(
+        points[:, None], curve, primitives=primitives, variables=[fit.term.variable], seconds=seconds,
+        seed=seed, hidden_layers=2, settings=FUNCTIONS, sample_weight=(spread.min() / spread) ** 2,
+    )  # fmt: skip
+    ranked = sorted(search.front, key=lambda c: c.description_length)[: fit.form.settings.formulas]
+    laws = (_law(fit, tuple(places), c.equation, start, standard, noise, names) for c in ranked)
+    return [law for law in laws if law is not None]
+
+
+def _table(fit: FreeFit, places: Sequence[int]) -> tuple[np.ndarray, ...]:
+    """A free function at points where the data determine it: points, values, how uncertain they are, and the
+    coefficients of the terms beside it."""
+    values = values_of(fit.form, fit.term.variable)
+    edge = fit.form.settings.function_edge
+    low, high = np.nanquantile(values, [edge, 1 - edge])
+    points = np.linspace(low, high, fit.form.settings.function_points)
+    curve, spread, start = fit.curve(places, points)
+    known = spread <= fit.form.settings.max_spread * np.median(spread)
+    return points[known], curve[known], spread[known], start
+
+
+def _law(
+    fit: FreeFit,
+    places: tuple[int, ...],
+    equation: Equation,
+    start: np.ndarray,
+    standard: Standard,
+    noise: float,
+    names: Names,
+) -> Law | None:
+    """A formula's law, its constants fitted and snapped; none if it has no values on the data."""
+    expr = equation.expr if equation.constants else equation.expr * fitted(1.0 + 1e-12)
+    formula = Formula(sp.S(expr), equation.variables)
+    model = FormulaTerm(fit, places, formula)
+    try:
+        first = model.solved(np.concatenate([start, formula.constants]))
+    except NotFinite:
+        return None
+    if not math.isfinite(first.loss):
+        return None
+    observations = max(round(standard.observations), 2)
+
+    def rise(before: WeakFit, after: WeakFit) -> float:
+        base = noise + standard.floor
+        return 0.5 * observations * math.log((after.loss + base) / (before.loss + base))
+
+    numbers, final = snap_in_turn(
+        first, observations, lambda f, values, held: model.solved(values, held, steps=8), rise
+    )
+    numbers = [n if not isinstance(n, sp.Basic) or n.is_Rational else float(n) for n in numbers]
+    parts = [names.expression(fit.terms[p]) for p in places]
+    terms = [_number(n, c) * rest for n, (c, rest) in zip(numbers, parts, strict=False)]
+    function = formula.filled([n if isinstance(n, sp.Basic) else fitted(n) for n in numbers[len(places) :]])
+    whole = sp.Add(*terms, fit.term.expression(names, function))
+    if whole.has(sp.nan, sp.zoo, sp.oo):
+        return None
+    constants = tuple(
+        Constant(abs(float(n)) * (parts[k][0] if k < len(places) else 1), float(final.standard_errors[k]))
+        for k, n in enumerate(numbers)
+        if isinstance(n, float)
+    )
+    misfit = max(final.loss - noise, 0.0) + max(standard.noise, noise) + standard.floor
+    price = structure_cost(function, 1) + len(places) * math.log(max(standard.places, 2))
+    parameters = len(places) + len(formula.constants)
+    score = information_criterion(observations, misfit, parameters, placed=False) + price
+    chance = noise * 4 * math.sqrt(2 / standard.independent)
+    missed = final.loss - noise > chance + 10 * standard.floor
+    return Law(whole, constants, math.sqrt(final.loss), math.sqrt(noise), score, missed)
+
+
+def _number(number: Any, content: int) -> Any:
+    return fitted(number * content) if isinstance(number, float) else number * content

@@ -1,0 +1,184 @@
+"""Terms with a free function: of a field, of a place or of time, first as splines, then as a formula."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import sympy as sp
+from scipy.interpolate import BSpline
+
+from eqlearn.fields.subsets import Regression, Standard, Subset
+from eqlearn.fields.terms import Names, Order, Term, monomials, orders
+from eqlearn.fields.weak import WeakForm
+from eqlearn.symbolic.expressions import real_symbol
+
+DEGREE = 5
+
+
+@dataclass(frozen=True)
+class FreeTerm:
+    """A function h of one `variable` in a term: the derivative ∂^order of h(u)·product, or, where the
+    variable is an axis, h(x)·∂^order of the product."""
+
+    variable: str
+    powers: tuple[int, ...]
+    order: Order
+
+    def expression(self, names: Names, function: Any) -> Any:
+        """The term with this function, written out."""
+        fields = zip(names.fields, self.powers, strict=True)
+        carried = sp.Mul(*(real_symbol(n) ** p for n, p in fields))
+        if self.variable in names.axes:
+            return function * names.expanded(carried, self.order)
+        return names.expanded(function * carried, self.order)
+
+
+def free_terms(names: Names) -> list[FreeTerm]:
+    """Reactions h(u) and h(u)*v, fluxes and diffusion h(u)_x and h(u)_xx; sources h(x), potentials h(x)*u,
+    coefficients h(x)*u_x and h(x)*u_xx; also of time."""
+    count, dimensions = len(names.fields), len(names.axes) - 1
+    none, nothing = orders(dimensions, 0)[0], (0,) * count
+    single = monomials(count, 1)[1:]
+    straight = [o for o in orders(dimensions, 2) if max(o) == sum(o) > 0]
+    found = []
+    for place, name in enumerate(names.fields):
+        found.append(FreeTerm(name, nothing, none))
+        found += [FreeTerm(name, p, none) for p in single if not p[place]]
+        found += [FreeTerm(name, nothing, o) for o in straight]
+    for name in names.axes:
+        found.append(FreeTerm(name, nothing, none))
+        found += [FreeTerm(name, p, o) for p in single for o in (none, *straight)]
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Splines:
+    """Splines over the range of a variable, in which a free function is written before it has a formula."""
+
+    knots: np.ndarray
+
+    @classmethod
+    def over(cls, values: np.ndarray, count: int) -> Splines:
+        """Of about equal spacing over the range of these values."""
+        low, high = float(np.nanmin(values)), float(np.nanmax(values))
+        inner = np.linspace(low, high, max(count - DEGREE, 2) + 1)
+        return cls(np.concatenate([[low] * DEGREE, inner, [high] * DEGREE]))
+
+    @property
+    def count(self) -> int:
+        return len(self.knots) - DEGREE - 1
+
+    def __call__(self, values: np.ndarray, place: int, order: int = 0) -> np.ndarray:
+        """The derivative of one of them at these values."""
+        spline = BSpline(self.knots, np.eye(self.count)[place], DEGREE)
+        inside = np.clip(values, self.knots[0], self.knots[-1])
+        return np.asarray(spline.derivative(order)(inside) if order else spline(inside))
+
+
+@dataclass(eq=False)
+class FreeFit:
+    """A sum of terms beside one free function, as test functions of one width see it."""
+
+    form: WeakForm
+    term: FreeTerm
+    splines: Splines
+    terms: Sequence[Term]
+    target: Term
+
+    @cached_property
+    def basis(self) -> np.ndarray:
+        """The integrals of the term with each spline for its function, `(rows, splines)`."""
+        columns = []
+        for k in range(self.splines.count):
+            columns.append(free_column(self.form, self.term, lambda z, order, k=k: self.splines(z, k, order)))
+        return np.stack(columns, axis=1)
+
+    @cached_property
+    def regression(self) -> Regression:
+        """The other terms, once the free function has followed them."""
+        columns = np.column_stack([self.form.columns(self.terms), self.form.column(self.target)])
+        used = self.basis[:, np.linalg.norm(self.basis, axis=0) > 0]
+        scale = np.linalg.norm(used, axis=0)
+        left, sizes, _ = np.linalg.svd(used / scale, full_matrices=False)
+        left = left[:, sizes > 1e-9 * sizes[0]]
+        rest = columns - left @ (left.T @ columns)
+        noise = self.form.noise_products([*self.terms, self.target])
+        whole = np.linalg.norm(columns, axis=0)
+        # What the free function makes up for is no term of its own.
+        own = np.linalg.norm(rest, axis=0) > 1e-6 * whole
+        rest = rest * np.where(own, 1.0, 0.0)
+        made = Regression.of(rest[:, :-1], rest[:, -1], noise, self.form.independent, self.form.settings)
+        # The target's size stays that of the whole, so that what is left is comparable.
+        share = float(np.linalg.norm(rest[:, -1]) / whole[-1])
+        return made if share == 0 else _shrunk(made, share)
+
+    def curve(self, places: Sequence[int], points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The free function at some points, beside the terms at these places, how uncertain it is there, in
+        any unit, and the terms' coefficients."""
+        columns = self.form.columns(self.terms)[:, list(places)] if places else np.empty((len(self.basis), 0))
+        both = np.column_stack([columns, self.basis])
+        scale = np.linalg.norm(both, axis=0)
+        scale = np.where(scale > 0, scale, 1.0)
+        left, sizes, right = np.linalg.svd(both / scale, full_matrices=False)
+        kept = sizes > 1e-9 * sizes[0]
+        inverse = right[kept].T / sizes[kept] / scale[:, None]
+        weights = inverse @ (left[:, kept].T @ self.form.column(self.target))
+        values = np.stack([self.splines(points, k) for k in range(self.splines.count)], axis=1)
+        spread = np.linalg.norm(values @ inverse[len(places) :], axis=1)
+        return values @ weights[len(places) :], spread, weights[: len(places)]
+
+
+def _shrunk(made: Regression, share: float) -> Regression:
+    triangle = made.triangle.copy()
+    triangle[:, -1] *= share
+    noise = made.noise.copy()
+    noise[-1] *= share
+    noise[:, -1] *= share
+    scales = made.scales.copy()
+    scales[-1] /= share
+    return Regression(triangle, noise, scales, made.independent, made.settings)
+
+
+def free_column(form: WeakForm, term: FreeTerm, function: Any) -> np.ndarray:
+    """The integrals of a free term for a `function(values, order)`, its derivatives by order."""
+    names = (*form.field.names, *form.field.axes)
+    parts = [form.product(e, term.powers, ()) for e in range(len(form.field.experiments))]
+    if term.variable in form.field.names:
+        values = (one[term.variable].astype(np.float64) for one in form.field.experiments)
+        return form.integrated([function(v, 0) * p for v, p in zip(values, parts, strict=True)], term.order)
+    place = names.index(term.variable) - len(form.field.names)
+    along = form.coordinate(place, 1)
+    total = np.zeros(int(form.keep.sum()))
+    for times in range(term.order[place] + 1):  # by parts, both (Leibniz)
+        factor = math.comb(term.order[place], times) * (-1) ** times
+        lower = tuple(n - times * (k == place) for k, n in enumerate(term.order))
+        total += factor * form.integrated([function(along, times) * p for p in parts], lower)
+    return total
+
+
+def best_free(
+    form: WeakForm, terms: Sequence[Term], target: Term, names: Names, most: int
+) -> list[tuple[FreeFit, Subset, Standard]]:
+    """Free terms with the best other terms beside them, the best first, by their scores at one width."""
+    found = []
+    settings = form.settings
+    for term in free_terms(names):
+        every = values_of(form, term.variable)
+        fit = FreeFit(form, term, Splines.over(every, settings.knots), terms, target)
+        sums = fit.regression.best(most)
+        standard = fit.regression.standard(sums)
+        best = min(sums, key=standard.score)
+        found.append((fit, best, standard))
+    return sorted(found, key=lambda f: f[2].score(f[1]))
+
+
+def values_of(form: WeakForm, variable: str) -> np.ndarray:
+    """All values of a field, or those of an axis that test functions see well."""
+    if variable in form.field.axes:
+        return form.field.axes[variable]
+    return np.concatenate([one[variable].ravel() for one in form.field.experiments]).astype(np.float64)

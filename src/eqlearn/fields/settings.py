@@ -1,0 +1,83 @@
+"""How a search for partial differential equations looks: every tuned number, named for its quantity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eqlearn.validation.options import check_least, check_positive
+
+
+@dataclass(frozen=True)
+class FieldSettings:
+    """How fields are looked at; the defaults serve all equations.
+
+    **The library:** products of fields up to `degree`, and their derivatives in space up to `derivatives` (or
+    `derivatives_in_space` in two or three dimensions, where those of products end at the second).
+
+    **Test functions** fall to `edge` at the last point of their support and, in Fourier space, reach the
+    corner of the fields' spectrum `corner_deviations` standard deviations from their middle, times each of
+    `widths`. Their support has at least `min_half_width` points to each side and leaves room for
+    `min_windows` side by side. They stand `per_width` times for each standard deviation, at most `max_rows`
+    of them in all. Widths are left out whose best sum holds more than `max_noise` noise, of the target's
+    square, or which have fewer than `min_independent` rows. Noise below `clean`, of a field's spread, leaves
+    derivatives at points alone; what noise adds to products is measured at `sampled_points`.
+
+    **Selection:** sums of up to `max_terms` columns, of which the best `beam` of each number are carried on,
+    and `shortlist` compared at all widths; columns of which less than `min_signal` is not noise are not
+    tried. Misfit that noise does not explain counts as `systematic_rows` independent ones (errors of a solver
+    or a grid are the same everywhere), and below `systematic_error`, of the target, as nothing. Standard
+    errors come from leaving out each of `blocks` parts of the data. Sums of more than `max_short` terms are
+    taken for a sign that the library lacks a term.
+
+    **Free functions** have `knots` splines and stand beside at most `free_terms` terms; they are tried where
+    misfit is unexplained or `one_function` terms are powers of one field. The best `free_tried` of them are
+    searched for formulas, each for `function_seconds`, in a table of `function_points` points without the
+    part `function_edge` of the values at either end, nor those that are `max_spread` times as uncertain as
+    most; `formulas` are fitted. Where noise is below `clean_rates`, a table of derivatives at points is
+    searched last, for `table_seconds`.
+    """
+
+    degree: int = 3
+    derivatives: int = 4
+    derivatives_in_space: int = 4
+    edge: float = 1e-10
+    corner_deviations: float = 2.0
+    widths: tuple[float, ...] = (1.5, 1.0, 0.6, 0.4)
+    min_half_width: int = 6
+    min_windows: float = 4.0
+    per_width: float = 2.0
+    max_rows: int = 4000
+    max_noise: float = 0.1
+    min_independent: float = 8.0
+    clean: float = 1e-4
+    sampled_points: int = 100_000
+    max_terms: int = 9
+    beam: int = 24
+    shortlist: int = 60
+    min_signal: float = 0.3
+    systematic_rows: float = 20.0
+    systematic_error: float = 3e-4
+    blocks: int = 20
+    max_short: int = 4
+    knots: int = 12
+    free_terms: int = 4
+    one_function: int = 3
+    free_tried: int = 2
+    function_seconds: float = 20.0
+    function_points: int = 80
+    function_edge: float = 0.01
+    max_spread: float = 5.0
+    formulas: int = 8
+    clean_rates: float = 1e-2
+    table_seconds: float = 15.0
+
+    def __post_init__(self) -> None:
+        for name in ("degree", "max_terms", "beam", "blocks", "max_rows"):
+            check_least(name, getattr(self, name))
+        for name in ("derivatives", "derivatives_in_space"):
+            check_least(name, getattr(self, name), 2)
+        for name in ("edge", "corner_deviations", "per_width"):
+            check_positive(name, getattr(self, name))
+
+
+FIELDS = FieldSettings()

@@ -1,0 +1,138 @@
+"""Simulation of fields by the method of lines: derivatives on a grid, time by scipy's integrators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from eqlearn.fields.derivatives import local_polynomials, spectral
+from eqlearn.fields.terms import Names
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.parametric import Formula
+
+# A grid of more values than this has no dense Jacobian: it is integrated explicitly.
+MOST_IMPLICIT = 1500
+# Points to each side of a finite difference.
+STENCIL = 3
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Coordinates along the axes of space, and which axes are periodic, of what length."""
+
+    axes: Mapping[str, np.ndarray]
+    periods: Mapping[str, float]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(a) for a in self.axes.values())
+
+
+class Lines:
+    """Equations of fields on a grid as ordinary differential equations, one for each point.
+
+    Along axes that are not periodic, the values at the ends keep the rates they are given, or stay as they
+    are.
+    """
+
+    def __init__(self, equations: Sequence[Equation], names: Names, grid: Grid, order: int) -> None:
+        self.formulas = [Formula.of(e) for e in equations]
+        self.names, self.grid, self.order = names, grid, order
+        self.variables = tuple(equations[0].variables)
+
+    @cached_property
+    def _matrices(self) -> dict[tuple[str, int], np.ndarray]:
+        return {}
+
+    def _derivative(self, values: np.ndarray, place: int, count: int) -> np.ndarray:
+        axis = list(self.grid.axes)[place]
+        if axis in self.grid.periods:
+            return spectral(values, place, self.grid.periods[axis], count)
+        if (axis, count) not in self._matrices:
+            half = max(STENCIL, (count + 3) // 2)
+            points = self.grid.axes[axis]
+            self._matrices[axis, count] = local_polynomials(points, count, half, degree=2 * half).toarray()
+        return np.moveaxis(np.tensordot(self._matrices[axis, count], values, axes=(1, place)), 0, place)
+
+    def columns(self, time: float, fields: np.ndarray, rates: np.ndarray | None) -> np.ndarray:
+        """The values of all variables at all points, `(variables, points)`; `fields` is `(fields, *grid)`."""
+        columns = []
+        for name in self.variables:
+            jet = self.names.read(name)
+            if jet is None and name == self.names.axes[-1]:
+                columns.append(np.full(math.prod(self.grid.shape), time))
+            elif jet is None:
+                place = list(self.grid.axes).index(name)
+                shape = [1] * len(self.grid.shape)
+                shape[place] = -1
+                along = self.grid.axes[name].reshape(shape)
+                columns.append(np.broadcast_to(along, self.grid.shape).ravel())
+            else:
+                values = fields[jet.field] if jet.order[-1] == 0 or rates is None else rates[jet.field]
+                for place, count in enumerate(jet.order[:-1]):
+                    values = self._derivative(values, place, count) if count else values
+                columns.append(values.ravel())
+        return np.stack(columns) if columns else np.empty((0, math.prod(self.grid.shape)))
+
+    def rates(self, time: float, state: np.ndarray) -> np.ndarray:
+        """How fast a state `(values,)` changes: fields, and for second order their rates after them."""
+        count = len(self.formulas)
+        shape = (self.order, count, *self.grid.shape)
+        parts = state.reshape(shape)
+        columns = self.columns(time, parts[0], parts[1] if self.order == 2 else None)
+        with np.errstate(all="ignore"):
+            found = np.stack([f(columns).reshape(self.grid.shape) for f in self.formulas])
+        for place, axis in enumerate(self.grid.axes):
+            if axis not in self.grid.periods:
+                ends = (slice(None),) * (1 + place) + ([0, -1],)
+                found[ends] = 0.0
+        return (found if self.order == 1 else np.stack([parts[1], found])).ravel()
+
+
+def simulated(
+    lines: Lines,
+    start: np.ndarray,
+    times: np.ndarray,
+    *,
+    tolerance: float = 1e-6,
+    stop: Callable[[], bool] | None = None,
+) -> np.ndarray:
+    """Fields over time `(fields, *grid, times)` from a start `(order, fields, *grid)`; NaN from where they
+    diverge on, or where `stop()` ended it."""
+    count, shape = start.shape[1], start.shape[2:]
+    limit = 1e6 * max(float(np.abs(start).max()), 1e-300)
+    found = np.full((count, *shape, len(times)), np.nan)
+    found[..., 0] = start[0]
+
+    def rates(time: float, state: np.ndarray) -> np.ndarray:
+        if (stop is not None and stop()) or not np.abs(state).max() < limit:
+            raise _Diverged
+        return lines.rates(time, state)
+
+    method = "LSODA" if start.size <= MOST_IMPLICIT else "RK45"
+    scale = max(float(np.abs(start).max()), 1e-300)
+    state, at = start.ravel(), 0
+    # In pieces, so that what was reached before a divergence is kept.
+    for piece in np.array_split(np.arange(1, len(times)), min(len(times) - 1, 10)):
+        try:
+            answer = solve_ivp(
+                rates, (times[at], times[piece[-1]]), state, method=method, t_eval=times[piece],
+                rtol=tolerance, atol=tolerance * scale,
+            )  # fmt: skip
+        except _Diverged:
+            break
+        if not answer.success or answer.y.shape[1] < len(piece) or not np.isfinite(answer.y).all():
+            break
+        values = answer.y.reshape(*start.shape, len(piece))
+        found[..., piece] = values[0]
+        state, at = answer.y[:, -1], int(piece[-1])
+    return found
+
+
+class _Diverged(Exception):
+    pass

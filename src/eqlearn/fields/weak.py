@@ -1,0 +1,220 @@
+"""The weak form of a field's equations: every term, integrated over test functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from eqlearn.errors import InvalidArgument
+from eqlearn.fields.derivatives import Jets
+from eqlearn.fields.noise import product
+from eqlearn.fields.settings import FieldSettings
+from eqlearn.fields.terms import Jet, Order, Term
+from eqlearn.fields.windows import Window, window
+from eqlearn.validation.fields import Field
+
+# Fewer rows than these can't tell terms apart.
+MIN_ROWS = 12
+
+
+@dataclass(eq=False)
+class WeakForm:
+    """Test functions on a field's grid, and integrals over them.
+
+    `noise` are the deviations of the fields' noise. Rows are those of all experiments one after the other;
+    `keep` are those whose test function sees no hole.
+    """
+
+    field: Field
+    windows: tuple[Window, ...]
+    noise: tuple[float, ...]
+    settings: FieldSettings
+    jets: Jets
+
+    def __post_init__(self) -> None:
+        self.keep = np.concatenate([self._whole(e) for e in range(len(self.field.experiments))])
+        self._columns: dict[Term, np.ndarray] = {}
+
+    @property
+    def independent(self) -> float:
+        """How many rows are independent in what noise adds to a first derivative: (tr K)² / tr K² of its
+        covariance K, which is a product over the axes."""
+        total = self.keep.mean() * len(self.field.experiments)
+        for one in self.windows:
+            shared = one.weights(1) @ one.weights(1).T
+            total *= np.trace(shared) ** 2 / np.square(shared).sum()
+        return max(float(total), 2.0)
+
+    def integrated(self, parts: Sequence[np.ndarray], order: Order) -> np.ndarray:
+        """The integral of each test function with the derivative of values on the grid, by parts; one array
+        for each experiment, without rows that see holes."""
+        return self._over_space(self._over_time(parts, order[-1]), order)
+
+    def _over_time(self, parts: Sequence[np.ndarray], order: int) -> list[np.ndarray]:
+        """Integrals over time alone, which leave few numbers of each array."""
+        weights = self.windows[-1].weights(order)
+        whole = [np.nan_to_num(p) if self.field.masked else p for p in parts]
+        return [np.broadcast_to(p, self.field.shape) @ weights.T for p in whole]
+
+    def _over_space(self, parts: Sequence[np.ndarray], order: Order) -> np.ndarray:
+        rows = []
+        for values in parts:
+            for place in range(len(order) - 1):
+                weights = self.windows[place].weights(order[place])
+                values = np.moveaxis(np.tensordot(weights, values, axes=(1, place)), 0, place)
+            rows.append(np.ravel(values))
+        return np.asarray(np.concatenate(rows)[self.keep])
+
+    def column(self, term: Term) -> np.ndarray:
+        """The integrals of a term."""
+        if term not in self._columns:
+            self.columns([term])
+        return self._columns[term]
+
+    def columns(self, terms: Sequence[Term]) -> np.ndarray:
+        """The integrals of terms, `(rows, terms)`; each product is made once."""
+        todo = [t for t in terms if t not in self._columns]
+        groups: dict[tuple[tuple[int, ...], tuple[Jet, ...]], list[Term]] = {}
+        for term in todo:
+            groups.setdefault((term.powers, term.factors), []).append(term)
+        for (powers, factors), members in groups.items():
+            parts = [self.product(e, powers, factors) for e in range(len(self.field.experiments))]
+            known: dict[int, list[np.ndarray]] = {}
+            for term in members:
+                if term.weight[1]:
+                    self._columns[term] = self._weighted(parts, term)
+                    continue
+                late = term.order[-1]
+                known[late] = known[late] if late in known else self._over_time(parts, late)
+                self._columns[term] = self._over_space(known[late], term.order)
+        return np.stack([self._columns[t] for t in terms], axis=1)
+
+    def _weighted(self, parts: list[np.ndarray], term: Term) -> np.ndarray:
+        """The integrals of a derivative times a power of a coordinate, both by parts (Leibniz)."""
+        place, power = term.weight
+        total = np.zeros(int(self.keep.sum()))
+        for times in range(term.order[place] + 1):
+            factor = math.comb(term.order[place], times) * (-1) ** times
+            factor *= math.prod(power - k for k in range(times))
+            if factor:
+                along = self.coordinate(place, power - times)
+                lower = tuple(n - times * (k == place) for k, n in enumerate(term.order))
+                total += factor * self.integrated([p * along for p in parts], lower)
+        return total
+
+    def coordinate(self, place: int, power: int) -> np.ndarray:
+        """A coordinate to some power, in the shape of the grid."""
+        values = list(self.field.axes.values())[place]
+        shape = [1] * len(self.field.axes)
+        shape[place] = -1
+        return (values**power).reshape(shape)
+
+    def product(self, experiment: int, powers: Sequence[int], factors: Sequence[Jet]) -> np.ndarray:
+        """A product of fields and of derivatives at points, in one experiment."""
+        values = [v.astype(np.float64, copy=False) for v in self.field.experiments[experiment].values()]
+        found = product(values, powers, self.noise)
+        for factor in factors:
+            found = found * self.jets(experiment, factor)
+        return found
+
+    def noise_products(self, terms: Sequence[Term]) -> np.ndarray:
+        """What noise adds on average to the products of columns, `(terms, terms)`, for all rows together;
+        nothing where derivatives are taken at points."""
+        plain = [k for k, t in enumerate(terms) if not t.factors]
+        found = np.zeros((len(terms), len(terms)))
+        shared = self._covariances([terms[k].powers for k in plain])
+        for i in plain:
+            for j in plain:
+                if j >= i:
+                    value = self._overlap(terms[i].order, terms[j].order)
+                    value *= shared[terms[i].powers, terms[j].powers]
+                    value *= self._mean_weight(terms[i].weight, terms[j].weight)
+                    found[i, j] = found[j, i] = value
+        return found * float(self.keep.sum()) / math.prod(len(w.centres) for w in self.windows)
+
+    def _covariances(self, powers: Sequence[tuple[int, ...]]) -> dict[tuple[tuple[int, ...], ...], float]:
+        """The mean covariance that noise gives to two products at the same point."""
+        distinct = list(dict.fromkeys(powers))
+        values = self._sample
+        each = {p: product(values, p, self.noise) for p in distinct}
+        found: dict[tuple[tuple[int, ...], ...], float] = {}
+        for p in distinct:
+            for q in distinct:
+                both = product(values, [a + b for a, b in zip(p, q, strict=True)], self.noise)
+                found[p, q] = float(np.mean(each[p] * each[q] - both))
+        return found
+
+    def _mean_weight(self, first: tuple[int, int], second: tuple[int, int]) -> float:
+        weights = [self.coordinate(*w) for w in (first, second) if w[1]]
+        return float(np.mean(math.prod(weights))) if weights else 1.0
+
+    @property
+    def _sample(self) -> list[np.ndarray]:
+        """Some points of all fields, without holes."""
+        joined = [
+            np.concatenate([one[n].ravel() for one in self.field.experiments]) for n in self.field.names
+        ]
+        stride = max(1, len(joined[0]) // self.settings.sampled_points)
+        some = [j[::stride].astype(np.float64) for j in joined]
+        fine = np.logical_and.reduce([np.isfinite(s) for s in some])
+        return [s[fine] for s in some]
+
+    def _overlap(self, first: Order, second: Order) -> float:
+        pairs = zip(self.windows, first, second, strict=True)
+        return math.prod(float((w.weights(a) * w.weights(b)).sum()) for w, a, b in pairs)
+
+    def _whole(self, experiment: int) -> np.ndarray:
+        rows = math.prod(len(w.centres) for w in self.windows)
+        if not self.field.masked:
+            return np.ones(rows, dtype=bool)
+        holes = np.logical_or.reduce([np.isnan(v) for v in self.field.experiments[experiment].values()])
+        values = holes.astype(np.float64)
+        for place in reversed(range(values.ndim)):
+            weights = (self.windows[place].weights(0) != 0).astype(np.float64)
+            values = np.moveaxis(np.tensordot(weights, values, axes=(1, place)), 0, place)
+        return np.asarray(np.ravel(values) == 0)
+
+    def blocks(self) -> np.ndarray:
+        """The block that each row belongs to: neighbours in time and along the first axis are together."""
+        shape = tuple(len(w.centres) for w in self.windows)
+        across = max(1, min(round(math.sqrt(self.settings.blocks)), shape[0]))
+        along = max(1, min(round(self.settings.blocks / across), shape[-1]))
+        first = np.arange(shape[0]) * across // shape[0]
+        last = np.arange(shape[-1]) * along // shape[-1]
+        grid = first.reshape(-1, *(1,) * (len(shape) - 1)) * along + last
+        one = np.broadcast_to(grid, shape).ravel()
+        return np.asarray(np.concatenate([one for _ in self.field.experiments])[self.keep])
+
+
+def weak_forms(
+    field: Field, time_order: int, highest: int, noise: Sequence[float], settings: FieldSettings
+) -> list[WeakForm]:
+    """Test functions of several widths for equations of this order in time and in space, thinned to
+    `max_rows`."""
+    last = len(field.axes) - 1
+    noisy = any(n > settings.clean * field.spreads[f] for f, n in zip(field.names, noise, strict=True))
+    made: list[list[Window]] = []
+    for width in settings.widths:
+        windows = [
+            window(field, k, time_order if k == last else highest, settings, widened=width, noisy=noisy)
+            for k in range(len(field.axes))
+        ]
+        rows = math.prod(len(w.centres) for w in windows) * len(field.experiments)
+        thinner = min(1.0, settings.max_rows / rows) ** (1 / len(windows))
+        made.append([w.thinned(thinner) for w in windows])
+    jets = Jets(field, tuple(_half(w, field, noisy) for w in made[-1]))
+    forms = [WeakForm(field, tuple(windows), tuple(noise), settings, jets) for windows in made]
+    seen = [form for form in forms if form.keep.sum() > MIN_ROWS or not field.masked]
+    if not seen:
+        raise InvalidArgument("the fields hold so many NaN that hardly a test function sees none; fill some")
+    return seen
+
+
+def _half(one: Window, field: Field, noisy: bool) -> int:
+    """How wide derivatives at points look: as far as the narrowest test functions where there is noise."""
+    if noisy:
+        return max(3, round(2 * one.deviation))
+    return 0 if one.period is not None else 4
