@@ -19,7 +19,7 @@ import torch
 from scipy.optimize import least_squares
 from tasks import TASKS, Task
 
-from eqlearn import SCIENCE, EqlearnError, Equation, atomic_write, discover_latent
+from eqlearn import SCIENCE, EqlearnError, Equation, InvalidExpression, atomic_write, discover_latent
 from eqlearn.nn.primitives import PAPER
 from eqlearn.paper.ledger import Ledger
 from eqlearn.paper.pages.latents import LATENTS_TELL, latents_table
@@ -32,7 +32,10 @@ RIGHT = 0.01
 def is_right(found: Equation, task: Task, shared: bool) -> bool:
     """Whether an affine map of the latents (one for all where they share an encoder) turns the law into the
     true one, in the order of slots that suits it best."""
-    truth = Equation.parse(task.laws[0], found.variables)
+    try:
+        truth = Equation.parse(task.laws[0], found.variables)
+    except InvalidExpression:  # it has other latents than the true one, so many that none has its name
+        return False
     latents = [name for name in found.variables if name not in task.columns]
     rng = np.random.default_rng(0)
     points = {name: rng.uniform(0.5, 9.0, 300) for name in latents}

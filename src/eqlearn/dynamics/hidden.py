@@ -221,7 +221,7 @@ def _found(law: _Law, first: FoundMotion, trajectories: Trajectories, seconds: f
     return replace(
         first, found=found, noise=tuple(float(n) for n in errors * trajectories.spread), latents=parameters,
         latent_errors=np.stack([fit.standard_errors[list(wanted)] for fit in law.fits]),
-        rows=(np.concatenate(X), np.concatenate(y)),
+        rows=(np.concatenate(X), np.concatenate(y)), even=None,
     )  # fmt: skip
 
 

@@ -103,7 +103,7 @@ def shoot(
     *,
     fixed: np.ndarray | None = None,
     starts: np.ndarray | None = None,
-    substeps: float = 1,
+    substeps: float | int = 1,
     iterations: int = 12,
     stop: Callable[[], bool] = never,
 ) -> ShootingFit:
@@ -127,7 +127,7 @@ def shoot(
     return _fit(system, segments, at.numpy(), c.numpy(), (~held).numpy())
 
 
-def _linearised(law: VectorField, segments: Segments, point: np.ndarray, substeps: float) -> SquareRoot:
+def _linearised(law: VectorField, segments: Segments, point: np.ndarray, substeps: float | int) -> SquareRoot:
     """The residuals of the simulation of each piece, with slopes by the constants and by the piece's start;
     not finite if a slope is not."""
     pieces, times, count = segments.values.shape
@@ -147,7 +147,7 @@ def flow(
     segments: Segments,
     constants: np.ndarray,
     starts: np.ndarray,
-    substeps: float,
+    substeps: float | int,
     *,
     slopes: bool = False,
 ) -> np.ndarray:

@@ -13,9 +13,9 @@ import numpy as np
 from eqlearn.errors import InvalidArgument, NotFinite, counted, listed
 from eqlearn.io.formats import STANDARD_INPUT, open_source, stem_of
 from eqlearn.io.source import Source, fingerprint
-from eqlearn.validation.groups import Groups, read_groups
 
 if TYPE_CHECKING:
+    from eqlearn.validation.groups import Groups
     from eqlearn.validation.table import Uncertainty
 
 # With fewer rows, every formula with as many constants is an exact law.
@@ -84,10 +84,13 @@ def read_measurements(
     uniform sample of that many rows is drawn by `seed`; all are checked.
     """
     with open_source(path) as source:
+        known = None
         if group is not None:
+            from eqlearn.validation.groups import read_groups  # slow: it loads torch
+
             source.check([group])
             ignore = [*ignore, group]
-        known = None if group is None else read_groups(_labels(source, group), None, group)
+            known = read_groups(_labels(source, group), None, group)
         stated = _Stated.of(source, target, y_error, x_error or {})
         targets, chosen = _choose(source, target, inputs, ignore, stated.columns)
         stated.check(chosen)

@@ -61,11 +61,12 @@ def read_series(
         _check(source, [*states, *(name for name in inputs if name != time)], time, run)
         columns = [*states, *inputs, *([time] if time else [])]
         blocks, rows = [], 0
-        for block in source.blocks(columns):
+        once = list(dict.fromkeys(columns))  # the time may be an input, too
+        for block in source.blocks(once):
             rows += len(block)
             if rows > MOST_ROWS:
                 raise InvalidArgument(f"{source.name} has more than {MOST_ROWS:,} rows; give fewer series")
-            blocks.append(block)
+            blocks.append(block[:, [once.index(name) for name in columns]])
         labels = [label for some in source.labels(run) for label in some] if run else ["1"] * rows
     values = np.concatenate(blocks) if blocks else np.empty((0, len(columns)))
     _check_values(source.name, columns, values, len(states))

@@ -18,7 +18,7 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
     "linear", "rational", "profiled", "pairs", "span", "products", "symmetry", "product-library", "sums",
-    "evolution", "deep", "wide-pairs", "elimination",
+    "wide-pairs", "deep", "elimination",
 )  # fmt: skip
 # What `sketches`, an earlier name of `strategies`, called some of them.
 FORMER_NAMES = {

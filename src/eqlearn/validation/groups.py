@@ -8,7 +8,6 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import torch
 
 from eqlearn.errors import InvalidArgument, UnknownName, counted
 from eqlearn.validation.options import did_you_mean
@@ -145,7 +144,7 @@ def find_codes(groups: Any, labels: Sequence[Any], rows: int) -> np.ndarray:
 
 
 def _labels(groups: Any) -> np.ndarray:
-    if isinstance(groups, torch.Tensor):
+    if hasattr(groups, "detach"):  # a tensor; torch itself is slow to load
         groups = groups.detach().cpu().numpy()
     if isinstance(groups, str):
         return np.array(groups, dtype=object)

@@ -132,9 +132,12 @@ whole search, which comes first, include what it leaves in caches for the others
 have the seeds of {seeds} (`eqlearn.paper.random_formulas`)."""
 
 
+OTHERS = ("fields", "groups", "dynamics")  # folders of results with pages of their own
+
+
 def read_ledgers(folder: Path) -> dict[str, dict[str, Any]]:
     """All ledgers of a folder of results, by their place in it."""
-    paths = sorted(path for path in folder.rglob("*.json") if "models" not in path.parts)
+    paths = sorted(path for path in folder.rglob("*.json") if not {"models", *OTHERS} & set(path.parts))
     return {path.relative_to(folder).with_suffix("").as_posix(): read_ledger(path) for path in paths}
 
 

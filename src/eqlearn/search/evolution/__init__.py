@@ -1,0 +1,1 @@
+"""Formulas as trees that vary and are selected (genetic programming)."""
