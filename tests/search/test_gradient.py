@@ -69,7 +69,7 @@ def test_presets_are_known_by_name(settings, penalty, monkeypatch):
         seen["preset"] = preset.name
         raise InvalidArgument("enough")
 
-    monkeypatch.setattr("eqlearn.search.gradient.search_by_gradient", pretend)
+    monkeypatch.setattr("eqlearn.estimator.search_by_gradient", pretend)
     with pytest.raises(InvalidArgument, match="enough"):
         EQLRegressor(settings=settings, penalty=penalty).fit(table(), table()[:, 0])
 
