@@ -2,8 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
-
 from eqlearn.search.evolution.evolve import evolved_ansatzes, luby
 from eqlearn.search.settings import IslandSettings, Settings
 from search_problems import error_of, problem_of
@@ -27,7 +25,7 @@ def test_the_same_island_gives_the_same_formulas():
 
 def test_a_clock_that_has_run_out_ends_it_at_once():
     problem = replace(problem_of("x1*tanh(x1 + 1.7*x2)", ("x1", "x2"), rows=60), settings=SMALL)
-    assert all(np.isfinite(error_of(a, problem)) for a in evolved_ansatzes(problem, 0, 0, lambda: True))
+    assert evolved_ansatzes(problem, 0, 0, lambda: True) == []
 
 
 def test_runs_are_as_long_as_luby_says():

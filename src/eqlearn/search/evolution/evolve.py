@@ -20,7 +20,7 @@ def evolved_ansatzes(
     problem: Problem, island: int, seed: int, stop: Callable[[], bool] = never
 ) -> list[Ansatz]:
     """The best formulas of each length that an island comes to; islands with other numbers are others."""
-    if not is_for_banks(problem):
+    if not is_for_banks(problem) or stop():
         return []
     settings = problem.settings.island
     rng = np.random.default_rng([seed, island])
