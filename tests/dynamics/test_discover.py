@@ -78,6 +78,7 @@ def test_a_start_of_another_size_is_refused(oscillator):
         oscillator.simulate([1.0], 5)
 
 
+@pytest.mark.slow
 def test_noise_of_one_per_cent_leaves_the_terms_of_a_damped_oscillator():
     noisy = series_of(damped, [[1, 0], [0, 1.5]], 10, 0.05, noise=0.01)
 

@@ -63,6 +63,7 @@ def correlation(found, pairs) -> float:
     return abs(fit_gauge(z, pairs.observed.parameter).correlation)
 
 
+@pytest.mark.slow
 def test_logistic_growth_of_a_hidden_rate_behind_a_recurrent_encoder():
     pairs = hidden_pairs(growth, [(0.2, 3.0)], (0.5, 2.0), ("n",))
 
@@ -73,6 +74,7 @@ def test_logistic_growth_of_a_hidden_rate_behind_a_recurrent_encoder():
     assert found.agreement is None  # a sum of products, in which a state stands twice
 
 
+@pytest.mark.slow
 def test_a_pendulum_of_a_hidden_length():
     pairs = hidden_pairs(pendulum, [(-2, 2), (-1, 1)], (0.5, 2.0), ("x", "w"))
 

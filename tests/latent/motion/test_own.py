@@ -172,7 +172,14 @@ def error(found) -> float:
     return float((after - truth).square().mean().sqrt() / truth.std())
 
 
-@pytest.mark.parametrize("encoder", [Recurrent(), dense(200), Bare()])
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        pytest.param(Recurrent(), marks=pytest.mark.slow),
+        dense(200),
+        pytest.param(Bare(), marks=pytest.mark.slow),
+    ],
+)
 def test_a_short_run_with_any_encoder_finds_a_linear_map_and_its_hidden_parameter(encoder):
     found = train_dynamics(PAIRS, SHORT, encoder=encoder, seed=3)
 
