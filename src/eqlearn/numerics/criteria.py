@@ -33,6 +33,9 @@ EXACT_SHARE = 1e-24
 EXACT_MATCH = 1e-22
 # What a target in the span of a few functions leaves there, of its variance: differences of sums of squares.
 EXACT_SPAN = 1e-11
+# The same of small least-squares problems through their normal equations, which lose half of the digits; what
+# passes is solved again with all of them.
+EXACT_AFFINE = 1e-9
 # Keys of values of length one that are this near to each other belong to the same values: what is undone on a
 # target may lose half of its digits on the way.
 SAME_KEY = 1e-7

@@ -17,9 +17,11 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "profiled", "pairs", "span", "products", "symmetry", "product-library", "sums",
-    "wide-pairs", "deep", "elimination",
+    "linear", "rational", "profiled", "affine", "pairs", "products", "symmetry", "span", "product-library",
+    "evolution", "sums", "wide-span", "elimination",
 )  # fmt: skip
+# Polynomials of a higher degree come to rounding near any smooth function of one column.
+MAX_DEGREE = 8
 # What `sketches`, an earlier name of `strategies`, called some of them.
 FORMER_NAMES = {
     "scanned": "profiled",
@@ -80,6 +82,19 @@ class Library:
 
 
 @dataclass(frozen=True)
+class Span:
+    """A span of subexpressions, and what is looked up in it: the `simplest` of the bank, led by products of
+    columns where there are `monomials` (so many at the most); `entries` that an operation may have taken off
+    the target, each seen on `rows` rows; sums have at most `max_terms`."""
+
+    simplest: int
+    entries: int
+    rows: int
+    monomials: int = 0
+    max_terms: int = 8
+
+
+@dataclass(frozen=True)
 class BankSettings:
     """Subexpressions that laws are put together from, and how many of their combinations are looked at.
 
@@ -88,11 +103,9 @@ class BankSettings:
     than the part `max_one_row` of its variance to one row. Up to `max_grid_level`, functions are also of
     multiples of their arguments: `factors` as they stand, `relative` to the argument's size, or as many
     radians over its range as `turns` of a column, `few_turns` of anything else; and of columns with `shifts`
-    added, or so much that the nearest value is `gaps` of its range from zero. Combinations are compared on
-    `rows` rows: `small` entries with each other, `wide` with `many`; on `few_rows`, functions of `simple`
-    entries with any others. Of `spans`, each says how many of the simplest are in the span, how many entries
-    there are in all, and on how many rows they are seen; sums of them have at most `max_terms`. Fitted are
-    the nearest `kept`.
+    added, or so much that the nearest value is `gaps` of its range from zero. Pairs of
+    `small` entries are compared on `rows` rows. `spans`, and later `wide_spans`, are looked at in their
+    order, until there is an exact law in one. Fitted are the nearest `kept`.
     Fewer than `min_rows` rows can't tell that many combinations apart.
     """
 
@@ -109,15 +122,36 @@ class BankSettings:
     shifts: tuple[float, ...] = (1.0, 2.0, 3.0, -1.0, -2.0)
     gaps: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
     rows: int = 128
-    few_rows: int = 64
     min_rows: int = 24
-    simple: int = 20
     small: int = 300
-    wide: int = 500
-    many: int = 4_000
-    spans: tuple[tuple[int, int, int], ...] = ((8, 20_000, 24), (30, 4_000, 64))
-    max_terms: int = 8
+    spans: tuple[Span, ...] = (Span(8, 8_000, 24), Span(0, 1_000, 120, monomials=60, max_terms=16))
+    wide_spans: tuple[Span, ...] = (Span(8, 40_000, 24),)
     kept: int = 12
+
+
+@dataclass(frozen=True)
+class AffineSettings:
+    """Laws p + h·q for entries h of a bank, compared on `rows` rows.
+
+    For exact laws there are `entries`, with p of at most `outside` products of columns and q of one and the
+    columns; with up to `inside` simple terms in q for the `simplest` of them. Where none is exact, an entry
+    stands out if, beside at most `smooth` products of columns, it leaves less than the part `gap` of what the
+    one in place `beams` leaves; those of its terms that make more than the part `part` of the target's spread
+    are kept while a quotient is looked for. Sums have at most `max_terms`; `kept` are the
+    most of a kind.
+    """
+
+    rows: int = 96
+    entries: int = 8_000
+    outside: int = 25
+    inside: int = 24
+    simplest: int = 2_000
+    smooth: int = 40
+    gap: float = 0.1
+    beams: int = 8
+    part: float = 1e-3
+    max_terms: int = 10
+    kept: int = 6
 
 
 @dataclass(frozen=True)
@@ -131,11 +165,12 @@ class IslandSettings:
     of `offered` subexpressions, others in each generation, out of a bank of `entries`. A node costs between
     the two of `parsimony`, in logarithms of the error. After `generations`, or `shortening` more once
     something is exact, the best `kept` at different prices are fitted in `last_steps`. A search in noise ends
-    after `patience` rounds without a better score.
+    after `patience` rounds without a better score. What would make a tree whole is looked up among
+    `closing_entries` on `closing_rows` rows, and has at most `closing_terms` terms.
     """
 
     members: int = 300
-    generations: int = 25
+    generations: int = 12
     max_nodes: int = 30
     max_constants: int = 10
     fitted: int = 30
@@ -151,6 +186,9 @@ class IslandSettings:
     last_steps: int = 40
     kept: int = 4
     patience: int = 4
+    closing_rows: int = 48
+    closing_entries: int = 10_000
+    closing_terms: int = 10
 
 
 @dataclass(frozen=True)
@@ -262,6 +300,7 @@ class Settings:
     library: Library = field(default_factory=Library)
     bank: BankSettings = field(default_factory=BankSettings)
     island: IslandSettings = field(default_factory=IslandSettings)
+    affine: AffineSettings = field(default_factory=AffineSettings)
     profile: Profile = field(default_factory=Profile)
     symmetry: Symmetry = field(default_factory=Symmetry)
     drawing: Drawing = field(default_factory=Drawing)

@@ -12,14 +12,15 @@ from typing import Protocol, runtime_checkable
 from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SHARE
+from eqlearn.search.ansatz.affine import affine_ansatzes
 from eqlearn.search.ansatz.layout import Ansatz, Sum
+from eqlearn.search.ansatz.library_sums import carried_ansatzes, sum_ansatzes
 from eqlearn.search.ansatz.linear import allowed_banks, linear_ansatzes, profiled_ansatzes
-from eqlearn.search.ansatz.pairs import pair_ansatzes, wide_pair_ansatzes
+from eqlearn.search.ansatz.pairs import pair_ansatzes
 from eqlearn.search.ansatz.products import product_ansatzes
 from eqlearn.search.ansatz.rational import rational_ansatzes
-from eqlearn.search.ansatz.spans import deep_ansatzes, span_ansatzes
+from eqlearn.search.ansatz.spans import span_ansatzes, wide_span_ansatzes
 from eqlearn.search.ansatz.symmetry import reduced, reduced_problem, restored
-from eqlearn.search.ansatz.terms import carried_ansatzes, sum_ansatzes
 from eqlearn.search.evolution.evolve import evolved_ansatzes
 from eqlearn.search.problem import Problem
 from eqlearn.validation.options import checked_choice, enter
@@ -92,10 +93,10 @@ _BUILT_IN = (
     Strategy("rational", rational_ansatzes),  # quotients of polynomials
     Strategy("profiled", profiled_ansatzes),  # a multiple of a logarithm, or an exponential with an offset
     Strategy("products", product_ansatzes, library=True),  # of functions out of the library
+    Strategy("affine", affine_ansatzes),  # one subexpression, times and beside polynomials
     Strategy("pairs", pair_ansatzes),  # of simple subexpressions
     Strategy("span", span_ansatzes),  # sums of the simplest, and one operation with any other
-    Strategy("wide-pairs", wide_pair_ansatzes),  # of many subexpressions
-    Strategy("deep", deep_ansatzes),  # functions of any two subexpressions
+    Strategy("wide-span", wide_span_ansatzes),  # any other of many more
     Strategy("symmetry", symmetry_ansatzes),  # all of these, in fewer variables
     Strategy("product-library", carried_ansatzes, library=True),  # a polynomial, and functions times powers
     Strategy("sums", sum_ansatzes, library=True),  # of functions out of the library

@@ -74,3 +74,23 @@ def test_functions_that_a_user_left_out_are_not_in_it(problem):
 
 def test_a_stop_ends_the_growth(problem):
     assert len(grown(problem, 5_000, stop=lambda: True)) < 50
+
+
+def test_products_of_columns_lead_where_they_are_asked_for(problem):
+    led = grown(problem, 100, monomials=20)
+
+    x, y = problem.samples.x[:2].numpy() * np.array(problem.features.scales)[:, None]
+    powers = [(i, degree - i) for degree in range(1, 6) for i in range(degree + 1)]
+    products = np.array([x**i * y**j for i, j in powers])
+    products -= products.mean(axis=1, keepdims=True)
+    products /= np.linalg.norm(products, axis=1, keepdims=True)
+    assert led.led == len(powers) == 20
+    np.testing.assert_allclose(np.abs(led.normed[:20] @ products.T).max(axis=1), 1.0)
+    assert len(led) == 100
+
+
+def test_numbers_of_exact_entries_are_such_as_stand_in_formulas(problem):
+    numbers = {abs(factor) for _, _, factor, _ in grown(problem, 3_000, exact=True).made}
+
+    assert numbers <= {1.0, *problem.settings.bank.factors}
+    assert len({abs(factor) for _, _, factor, _ in grown(problem, 3_000).made}) > 20

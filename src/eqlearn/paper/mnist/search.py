@@ -35,7 +35,7 @@ def searched(
     )  # fmt: skip
     return discover_latent(
         dict.fromkeys(LATENTS, encoder), data=pairs, primitives=search.primitives, seconds=None,
-        seed=seed, settings=search.settings, progress=progress, journal=journal,
+        seed=seed, settings=search.settings_for(condition.below), progress=progress, journal=journal,
     )  # fmt: skip
 
 

@@ -15,11 +15,12 @@ import torch
 
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import NEGLIGIBLE, SAME_KEY
 from eqlearn.search.ansatz.layout import Sum, Unit
 from eqlearn.search.ansatz.library import homogeneous, parity
 from eqlearn.search.networks.starts import angular_frequency
 from eqlearn.search.problem import Problem
-from eqlearn.search.settings import BankSettings
+from eqlearn.search.settings import MAX_DEGREE, BankSettings
 
 # How an entry is made: of a column, a sum, a difference, or a primitive of a factor times entries, plus a
 # shift.
@@ -36,6 +37,7 @@ class Bank:
     places: list[int]
     made: list[Made]
     scales: Sequence[float]  # of the columns, which a search sees divided by them
+    led: int = 0  # how many products of columns come first
 
     def __len__(self) -> int:
         return len(self.places)
@@ -62,16 +64,65 @@ class Bank:
         return Sum.of(Unit(how, tuple(terms)))
 
 
+class Keys:
+    """Entries `(entries, rows)` by the direction of what they have outside of the span of a basis `(rows,
+    dimensions)` with orthonormal columns: values that are a factor times an entry and a sum in the span have
+    the same.
+
+    A direction is told by three numbers, its components along three others.
+    """
+
+    def __init__(self, basis: np.ndarray, entries: np.ndarray) -> None:
+        directions = np.random.default_rng(0).normal(size=(len(basis), 3))
+        directions -= basis @ (basis.T @ directions)
+        constant = np.full((len(basis), 1), len(basis) ** -0.5)
+        self.dimensions = basis.shape[1]
+        self.seen_along = np.concatenate([basis, directions, constant], axis=1)
+        _, keys = self.seen(entries)
+        self.order = np.argsort(keys[:, 0], kind="stable")  # those that are not numbers come last
+        self.keys = keys[self.order]
+
+    def seen(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The part of their variance that values `(many, rows)` have outside of the span, and their keys:
+        both from one product; NaN for what hardly varies about a large mean."""
+        along = values @ self.seen_along
+        total = np.einsum("ij,ij->i", values, values)
+        outside = total - np.square(along[:, : self.dimensions]).sum(axis=1)
+        variance = total - along[:, -1] ** 2
+        share = outside / np.where(variance > NEGLIGIBLE * total, variance, np.nan)
+        keys = (
+            along[:, self.dimensions : -1] / np.sqrt(np.where(share > NEGLIGIBLE, outside, np.nan))[:, None]
+        )
+        return share, keys * np.sign(keys[:, :1])
+
+    def matches(self, asked: np.ndarray) -> list[tuple[int, int]]:
+        """Which keys `(many, 3)` are those of entries: pairs of both."""
+        first = self.keys[:, 0]
+        low, high = (
+            np.searchsorted(first, asked[:, 0] - SAME_KEY),
+            np.searchsorted(first, asked[:, 0] + SAME_KEY),
+        )
+        found = []
+        for k in np.flatnonzero((high > low) & np.isfinite(asked[:, 0])).tolist():
+            near = np.abs(self.keys[low[k] : high[k]] - asked[k]).max(axis=1) < SAME_KEY
+            found += [(k, int(self.order[low[k] + i])) for i in np.flatnonzero(near)]
+        return found
+
+
 @np.errstate(all="ignore")
-def grown(problem: Problem, most: int, stop: Callable[[], bool] = never) -> Bank:
-    """The simplest `most` subexpressions of the columns; fewer if `stop()` holds before."""
+def grown(
+    problem: Problem, most: int, stop: Callable[[], bool] = never, monomials: int = 0, exact: bool = False
+) -> Bank:
+    """The simplest `most` subexpressions of the columns, after the products of columns of all degrees of
+    which there are at most `monomials`; fewer if `stop()` holds before. Where an entry must be `exact`, since
+    nothing will be fitted, inner numbers are only such as stand in formulas."""
     scales = problem.features.scales
     columns = problem.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
-    growth = _Growth(problem, columns, most, stop)
+    growth = _Growth(problem, columns, most, stop, monomials, exact)
     costs = np.array(growth.costs)
-    order = np.argsort(costs, kind="stable")[:most]
+    order = np.lexsort((costs, np.arange(len(costs)) >= growth.led))[:most]
     values = np.array([growth.values[i] for i in order]).reshape(len(order), columns.shape[1])
-    return Bank(values, costs[order], order.tolist(), growth.made, scales)
+    return Bank(values, costs[order], order.tolist(), growth.made, scales, growth.led)
 
 
 @dataclass
@@ -80,6 +131,9 @@ class _Growth:
     columns: np.ndarray
     most: int
     stop: Callable[[], bool]
+    monomials: int = 0
+    exact: bool = False
+    led: int = 0
     values: list[np.ndarray] = field(default_factory=list)
     costs: list[float] = field(default_factory=list)
     made: list[Made] = field(default_factory=list)
@@ -91,6 +145,9 @@ class _Growth:
         rows = self.columns.shape[1]
         self.directions = np.random.default_rng(0).normal(size=(rows, 3))
         self.add(1, self.columns, [("column", (i,), 1.0, 0.0) for i in range(len(self.columns))], 1.0)
+        if self.monomials:
+            self.multiply()
+            self.led = len(self.made)
         for level in range(2, self.settings.max_level + 1):
             for values, made, cost in self.level(level):
                 if self.full():
@@ -98,6 +155,22 @@ class _Growth:
                 self.add(level, values, made, cost)
             if self.full() or len(self.made) >= self.most:
                 break
+
+    def multiply(self) -> None:
+        """Takes up the products of columns, each column times what begins with it or a later one."""
+        times = self.problem.vocabulary.named("mul")
+        latest, degree = [(place, place) for place in range(len(self.made))], 1
+        while times is not None and latest and degree < MAX_DEGREE:
+            degree += 1
+            pairs = [(i, place) for first, place in latest for i in range(first + 1)]
+            if len(self.made) + len(pairs) > self.monomials:
+                break
+            latest = []
+            for i, place in pairs:
+                before = len(self.made)
+                values = self.values[i] * self.values[place]
+                self.add(2 * degree - 1, values[None], [(times, (i, place), 1.0, 0.0)], 2.0 * degree - 1)
+                latest += [(i, before)] if len(self.made) > before else []
 
     def full(self) -> bool:
         """Whether there is enough to choose the simplest from, or no time for more."""
@@ -177,12 +250,15 @@ class _Growth:
             if not column:
                 return
             span = high - low
-            above = [*settings.shifts, *(g * span - low for g in settings.gaps)]
-            below = [*settings.shifts, *(-g * span - high for g in settings.gaps)]
+            gaps = () if self.exact else settings.gaps
+            above = [*settings.shifts, *(g * span - low for g in gaps)]
+            below = [*settings.shifts, *(-g * span - high for g in gaps)]
             numbers = [(1.0, s) for s in above if low + s > 0] + [(-1.0, -s) for s in below if high + s < 0]
         else:
             wave = angular_frequency(primitive)
-            if wave:
+            if self.exact:
+                factors = [f / (wave or 1.0) for f in settings.factors]
+            elif wave:
                 turns = settings.turns if column else settings.few_turns
                 factors = [t / (high - low) / wave for t in turns] + [f / wave for f in settings.factors]
             else:

@@ -17,6 +17,7 @@ from eqlearn.numerics.criteria import NO_COEFFICIENT, NO_TERM, PARALLEL, match_s
 from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.target_transform import TargetTransform
+from eqlearn.search.ansatz.terms import least_squares_sum
 from eqlearn.search.problem import Problem
 
 
@@ -29,14 +30,14 @@ class Combination:
 
 
 class Pairs:
-    """What is the same for every target in all pairs of the first `wide` entries with the first `many`.
+    """What is the same for every target in all pairs of entries.
 
     For entries f and g about their mean, a·f·g + b·f + c·g + d holds sums, products and products with offsets
     of both.
     """
 
-    def __init__(self, normed: np.ndarray, wide: int, many: int) -> None:
-        self.one, self.two = normed[:wide], normed[:many]
+    def __init__(self, normed: np.ndarray) -> None:
+        self.one = self.two = normed
         squares, others = self.one**2, self.two**2
         inner = self.one @ self.two.T
         product = squares @ others.T - inner**2 / normed.shape[1]
@@ -104,24 +105,15 @@ def _without(values: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return rest / np.where(fine, size, 1.0)[:, None], fine
 
 
+@np.errstate(all="ignore")
 def pair_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
     """The best sums, products and quotients of two subexpressions, for the target and its transforms."""
-    return _pairs(problem, problem.settings.bank.small, problem.settings.bank.small, stop)
-
-
-def wide_pair_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
-    """The same of many more subexpressions."""
-    return _pairs(problem, problem.settings.bank.wide, problem.settings.bank.many, stop)
-
-
-@np.errstate(all="ignore")
-def _pairs(problem: Problem, wide: int, many: int, stop: Callable[[], bool]) -> list[Ansatz]:
     settings = problem.settings.bank
     some = problem.thinned(settings.rows)
-    bank = grown(some, many, stop) if is_for_banks(problem) else None
+    bank = grown(some, settings.small, stop) if is_for_banks(problem) else None
     if bank is None or stop() or len(bank) < 2:
         return []
-    pairs, kept = Pairs(bank.normed, wide, many), settings.kept
+    pairs, kept = Pairs(bank.normed), settings.kept
     found: list[Combination] = []
     for transform, whole in zip(some.targets, problem.targets, strict=True):
         y = target_values(some, transform)
@@ -170,19 +162,6 @@ def _best_subset(columns: list[np.ndarray], y: np.ndarray) -> tuple[tuple[int, .
                 best = (score, places, factors, error)
     assert best is not None
     return best[1:]
-
-
-def least_squares_sum(columns: list[np.ndarray], y: np.ndarray) -> tuple[list[float], float]:
-    """Least squares with a constant, the last of the factors, and the deviation that is left."""
-    matrix = np.stack([*columns, np.ones(len(y))], axis=1)
-    sizes = np.linalg.norm(matrix, axis=0)
-    factors = np.linalg.lstsq(matrix / sizes, y, rcond=1e-14)[0] / sizes
-    left = y - matrix @ factors
-    # A constant that is rounding is none.
-    if abs(factors[-1]) < NO_COEFFICIENT * np.abs(matrix * factors).max():
-        factors[-1] = 0.0
-    error = float(np.linalg.norm(left) / np.linalg.norm(y - y.mean()))
-    return factors.tolist(), error if np.isfinite(error) else np.inf
 
 
 def _quotient(

@@ -1,159 +1,182 @@
-"""Sums of few functions out of the library, alone or times powers beside a polynomial."""
+"""Sums of few terms: values with a way to write each, and which few of them have the values of a target."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import combinations, islice
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations_with_replacement, permutations
 
-import torch
-from torch import Tensor
+import numpy as np
 
 from eqlearn.nn.primitives import Primitive
-from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_MATCH, NO_TERM, match_score
-from eqlearn.search.ansatz import library as lib
-from eqlearn.search.ansatz.layout import Ansatz, Sum
-from eqlearn.search.ansatz.library import Atom, Atoms, Matched, until
-from eqlearn.search.ansatz.target_transform import TargetTransform
-from eqlearn.search.networks.starts import angular_frequency
+from eqlearn.numerics.criteria import NEGLIGIBLE, NO_COEFFICIENT, NO_TERM, NULL_SINGULAR
+from eqlearn.search.ansatz.layout import Sum, Unit
+from eqlearn.search.ansatz.target_transform import undone
 from eqlearn.search.problem import Problem
+from eqlearn.search.settings import MAX_DEGREE
+
+ONE = Sum(constant=1.0)
+CONSTANT = -1  # its place among the factors of a sum
 
 
-def sum_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
-    """Networks that are linear in a bank of inputs and in a few atoms."""
-    if problem.samples.y.shape[0] != 1:
-        return []
-    given, problem = problem, problem.thinned(problem.settings.library.rows)
-    atoms = sum_atoms(problem, stop)
-    if not atoms or stop():
-        return []
-    values = torch.stack([a.value for a in atoms])
-    depths = torch.tensor([a.depth for a in atoms])
-    found: list[Matched] = []
-    for transform in problem.targets:
-        if stop() or any(m.exact for m in found):
-            break
-        plain, limit = transform is None, problem.seen(transform)[1]
-        usable = (depths <= limit).nonzero()[:, 0]
-        mine = [atoms[i] for i in usable.tolist()]
-        for bank in _banks(problem, min(problem.features.degree, 3 if plain else 2, 3 if limit > 1 else 1)):
-            if stop():
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """Values `(terms, rows)` and how each is written, which is worked out only for those that are chosen."""
+
+    values: np.ndarray
+    written: tuple[Callable[[], Sum], ...]
+
+    @staticmethod
+    def of(pairs: Iterable[tuple[np.ndarray, Callable[[], Sum]]], rows: int) -> Terms:
+        """Those of the pairs of values and formulas that are finite."""
+        kept = [(value, written) for value, written in pairs if np.isfinite(value).all()]
+        values = np.array([value for value, _ in kept]).reshape(len(kept), rows)
+        return Terms(values, tuple(written for _, written in kept))
+
+    def __add__(self, other: Terms) -> Terms:
+        return Terms(np.concatenate([self.values, other.values]), self.written + other.written)
+
+    def __len__(self) -> int:
+        return len(self.written)
+
+    def take(self, places: list[int]) -> Terms:
+        """Some of the terms."""
+        return Terms(self.values[places], tuple(self.written[place] for place in places))
+
+    def total(self, factors: Mapping[int, float]) -> Sum:
+        """The sum with these factors, by their places."""
+        total = Sum(constant=factors.get(CONSTANT, 0.0))
+        for place, factor in factors.items():
+            if place != CONSTANT:
+                total = total + self.written[place]() * factor
+        return total
+
+
+class Algebra:
+    """Products and quotients of columns as terms, on the rows of a problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.scales = problem.features.scales
+        self.X = problem.samples.x[: len(self.scales)].numpy() * np.array(self.scales)[:, None]
+        self.times, self.over = (problem.vocabulary.named(name) for name in ("mul", "div"))
+        self.rows = self.X.shape[1]
+
+    @property
+    def columns(self) -> Terms:
+        return self.monomials(len(self.scales))
+
+    @property
+    def lines(self) -> Terms:
+        """One and the columns."""
+        return self.simple(1 + len(self.scales))
+
+    def product(self, places: tuple[int, ...]) -> Sum:
+        """A product of columns, by halves, so that it is not deep."""
+        if len(places) == 1:
+            return Sum(((places[0], self.scales[places[0]]),))
+        half = len(places) // 2
+        assert self.times is not None
+        return Sum.of(Unit(self.times, (self.product(places[:half]), self.product(places[half:]))))
+
+    def quotient(self, above: Sum, below: Sum) -> Sum:
+        """One formula over another."""
+        assert self.over is not None
+        return Sum.of(Unit(self.over, (above, below)))
+
+    def monomials(self, most: int) -> Terms:
+        """Products of columns of all degrees of which there are at most that many; columns in any case."""
+        chosen: list[tuple[int, ...]] = [(i,) for i in range(len(self.scales))]
+        for degree in range(2, MAX_DEGREE + 1 if self.times is not None else 2):
+            more = list(combinations_with_replacement(range(len(self.scales)), degree))
+            if len(chosen) + len(more) > most:
                 break
-            found += matched_sums(problem, transform, bank, mine, values[usable], 4 if plain else 2, stop)
-    return lib.best_ansatzes(found, problem, given)
+            chosen += more
+        return Terms.of(
+            ((np.prod(self.X[list(m)], axis=0), partial(self.product, m)) for m in chosen), self.rows
+        )
+
+    @np.errstate(all="ignore")
+    def simple(self, most: int) -> Terms:
+        """One, the columns, their inverses, products and quotients of two, as far as there is room."""
+        count, X = range(len(self.scales)), self.X
+        kinds = [[(X[i], partial(self.product, (i,))) for i in count]]
+        if self.over is not None:
+            kinds.append([(1 / X[i], partial(self._over, ONE, i)) for i in count])
+        if self.times is not None:
+            pairs = combinations_with_replacement(count, 2)
+            kinds.append([(X[i] * X[j], partial(self.product, (i, j))) for i, j in pairs])
+        if self.over is not None:
+            both = permutations(count, 2)
+            kinds.append([(X[i] / X[j], partial(self._over, self.product((i,)), j)) for i, j in both])
+        found = Terms(np.ones((1, self.rows)), (lambda: ONE,))
+        for kind in kinds:
+            more = Terms.of(kind, self.rows)
+            if len(found) + len(more) > most:
+                break
+            found += more
+        return found
+
+    def _over(self, above: Sum, column: int) -> Sum:
+        return self.quotient(above, self.product((column,)))
 
 
-def _banks(problem: Problem, degree: int) -> list[list[int]]:
-    """The inputs that enter linearly, next to the atoms: none, the columns, products of up to `degree`."""
-    banks = [[], *(problem.features.polynomials(d) for d in range(1, degree + 1))]
-    return [b for b in banks if len(b) < problem.settings.library.max_bank * problem.samples.rows]
+def least_squares_sum(columns: list[np.ndarray], y: np.ndarray) -> tuple[list[float], float]:
+    """Least squares with a constant, the last of the factors, and the deviation that is left."""
+    matrix = np.stack([*columns, np.ones(len(y))], axis=1)
+    sizes = np.linalg.norm(matrix, axis=0)
+    factors = np.linalg.lstsq(matrix / sizes, y, rcond=1e-14)[0] / sizes
+    left = y - matrix @ factors
+    # A constant that is rounding is none.
+    if abs(factors[-1]) < NO_COEFFICIENT * np.abs(matrix * factors).max():
+        factors[-1] = 0.0
+    error = float(np.linalg.norm(left) / np.linalg.norm(y - y.mean()))
+    return factors.tolist(), error if np.isfinite(error) else np.inf
 
 
-def sum_atoms(problem: Problem, stop: Callable[[], bool] = never) -> list[Atom]:
-    """Functions of simple arguments, quotients, and products of two of them; fewer if `stop()` holds."""
-    some = Atoms(problem, stop)
-    atoms = [*some.monomials(), *some.quadratics, *some.functions()]
-    atoms += some.roots(some.sums(), some.unary)
-    atoms += some.roots(lib.pairs_of([some.one, *some.powers]), some.unary)
-    atoms += until(stop, _product_atoms(some))
-    return some.simplest(a for a in atoms if a.depth <= problem.hidden_layers)
-
-
-def _product_atoms(some: Atoms) -> Iterator[Atom]:
-    """Products of a function with a column, a product of columns or another function."""
-    times, library, columns = some.named("mul"), some.library, some.columns
-    if times is None:
-        return
-    polynomials = [*columns, *some.quadratics]
-    near = [*polynomials, *lib.pairs_of(columns), *some.powers]
-    functions = some.functions_of(near[: library.max_arguments], fine=False)
-    if len(some.quadratics) < len(columns) * (len(columns) + 1) // 2:  # then the inputs do not hold them all
-        for first, second in combinations(columns, 2):
-            yield _times(times, first, second)
-    kinds = some.simplest(a for a in functions if a.depth < some.problem.hidden_layers)
-    for polynomial in polynomials:
-        for function in kinds[: library.max_atoms // (3 * len(polynomials))]:
-            yield _times(times, polynomial, function)
-    for first, second in combinations(kinds[: library.max_factors], 2):
-        yield _times(times, first, second)
-
-
-def _times(times: Primitive, first: Atom, second: Atom) -> Atom:
-    return lib.joined(times, first, second, f"{first.key}*{second.key}")
-
-
-def matched_sums(
-    problem: Problem,
-    transform: TargetTransform | None,
-    bank: list[int],
-    atoms: list[Atom],
-    values: Tensor,
-    terms: int,
-    stop: Callable[[], bool],
-) -> Iterator[Matched]:
-    """Sums of a bank and of up to `terms` atoms that come nearest to the target."""
-    target, keys = problem.seen(transform)[0], [a.key for a in atoms]
-    most = problem.settings.library.max_fits // 2
-    for support, columns, factors, error in lib.matches(
-        problem, target, bank, values, keys, terms=terms, most=most, stop=stop
-    ):
-        shares = (factors * columns.norm(dim=1)).abs()
-        if error < EXACT_MATCH:  # rounding is no coefficient
-            factors = torch.where(shares > NO_TERM * shares.max(), factors, 0.0)
-        constant, *others = factors.tolist()
-        inputs = tuple((i, c) for i, c in zip(bank, others, strict=False) if c != 0)
-        readout = Sum(inputs, (), constant)
-        for place, c in zip(support, others[len(bank) :], strict=True):
-            if c != 0:
-                readout = readout + atoms[place].term * c
-        score = match_score(error, len(target), len(support), len(inputs), floor=EXACT_MATCH)
-        yield Matched(Ansatz(transform, readout), tuple(sorted(keys[i] for i in support)), score, error)
-
-
-def carried_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
-    """Networks that are linear in a bank of inputs and in one or two products of a function and powers."""
-    if problem.samples.y.shape[0] != 1:
-        return []
-    given, problem = problem, problem.thinned(problem.settings.library.rows)
-    library = problem.settings.library
-    atoms = list(islice(until(stop, _carried(Atoms(problem))), library.max_carried))
-    if not atoms or stop():
-        return []
-    values = torch.stack([a.value for a in atoms])
-    found: list[Matched] = []
-    for bank in _banks(problem, 2):
-        if stop() or any(m.exact for m in found):
+def few_terms(values: np.ndarray, target: np.ndarray, max_terms: int) -> dict[int, float] | None:
+    """The factors, by their places, of the few of `(terms, rows)` whose sum is a target to rounding; none if
+    it needs more than `max_terms`."""
+    factors, error = least_squares_sum(list(values), target)
+    if not error < NEGLIGIBLE:
+        return None
+    sizes = np.abs(factors[:-1]) * np.abs(values).max(axis=1)
+    places = np.flatnonzero(sizes > NO_TERM * sizes.max()).tolist()
+    if len(places) > 2 * max_terms:
+        return None
+    # A dependent term shares its part with others: one at a time, as long as it holds.
+    while len(places) > 1:
+        fewer = [(least_squares_sum([values[q] for q in places if q != k], target)[1], k) for k in places]
+        least, gone = min(fewer)
+        if least > max(NEGLIGIBLE, 3 * error):
             break
-        found += matched_sums(problem, None, bank, atoms, values, 2, stop)
-    return lib.best_ansatzes(found, problem, given)[: library.max_carried_fits]
+        places.remove(gone)
+    factors, error = least_squares_sum([values[k] for k in places], target)
+    if error > NEGLIGIBLE or len(places) > max_terms:
+        return None
+    return dict(zip([*places, CONSTANT], factors, strict=True))
 
 
-def _carried(some: Atoms) -> Iterator[Atom]:
-    times, features, columns = some.named("mul"), some.features, some.columns
-    if times is None:
-        return
-    powers = [*some.monomials(), *some.monomials(power=0.5, widest=2)]
-    if len(columns) > 2:  # of two, the library of sums holds the others
-        powers = [*columns, *some.quadratics, *powers]
-    mixed = [q for q in some.quadratics if len(lib.involved(q.term, features)) == 2]
-    carriers = [(p, lib.involved(p.term, features)) for p in powers]
-    for function in _functions(some, [*columns, *mixed]) if carriers else ():
-        inside = lib.involved(function.term, features)
-        yield function
-        for carrier, outside in carriers:
-            if not inside & outside and max(carrier.depth, function.depth) < some.problem.hidden_layers:
-                yield _times(times, carrier, function)
+def orthonormal(vectors: np.ndarray) -> np.ndarray:
+    """Orthonormal columns that span these vectors, as far as they differ by more than rounding."""
+    left, sizes, _ = np.linalg.svd(
+        (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).T, full_matrices=False
+    )
+    return np.asarray(left[:, sizes > NULL_SINGULAR * sizes[0]])
 
 
-def _functions(some: Atoms, arguments: list[Atom]) -> Iterator[Atom]:
-    """Functions of arguments in the user's units, as they stand, of twice or of minus them."""
-    for argument in arguments:
-        for primitive in some.unary:
-            if lib.homogeneous(primitive) and primitive.name != "log":
-                continue  # the powers hold those
-            rate = angular_frequency(primitive)
-            factors = (1 / rate, 2 / rate) if rate else (1.0,) if lib.parity(primitive) else (1.0, -1.0)
-            for factor in factors:
-                value = primitive(factor * argument.value)
-                if bool(torch.isfinite(value).all()):
-                    yield argument.inside(primitive, value, factor)
+def undone_rows(unit: Primitive | None, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What a unit has these values at, NaN in each row of those it can't have; and the sign before it."""
+    signs = np.ones(len(values))
+    if unit is None:
+        return values, signs
+    if unit.name in ("exp", "sqrt", "square"):
+        signs = np.where((values <= 0).all(axis=1), -1.0, 1.0)
+    values = values * signs[:, None]
+    return undone(unit, values, principal=True), signs
+
+
+def holds(law: Sum, problem: Problem, y: np.ndarray) -> bool:
+    """Whether a law has a target's values to rounding, not only those of what an operation made of them."""
+    left = np.linalg.norm(law.value(problem.samples.x).numpy() - y)
+    return bool(left < NEGLIGIBLE * np.linalg.norm(y - y.mean()))

@@ -11,6 +11,8 @@ from eqlearn.numerics.criteria import EXACT_LOSS
 from eqlearn.search.ansatz.bank import grown, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz
 from eqlearn.search.ansatz.pairs import in_seen_units, target_values
+from eqlearn.search.ansatz.terms import holds
+from eqlearn.search.evolution.closing import Closing
 from eqlearn.search.evolution.island import Island, Rated
 from eqlearn.search.evolution.trees import Operations
 from eqlearn.search.problem import Problem
@@ -30,9 +32,15 @@ def evolved_ansatzes(
     columns = some.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
     operations = Operations.of(problem.vocabulary, len(scales))
     place = Island(columns, target_values(some, None), bank, operations, settings, rng)
+    few = problem.thinned(settings.closing_rows)
+    entries = grown(few, settings.closing_entries, stop, exact=True)
+    closing = Closing(few, entries, target_values(few, None), settings.closing_terms)
+    y = target_values(problem, None)
     left = settings.generations * luby(island + 1)
     while left > 0 and not stop():
-        place.evolve()
+        whole = [law for law in closing.laws(place.evolve()) if holds(law, problem, y)]
+        if whole:
+            return [in_seen_units(Ansatz(None, law), problem) for law in whole[: settings.kept]]
         left -= 1
         if float(place.population.error.min()) < EXACT_LOSS:
             left = min(left, settings.shortening)  # what is exact may yet be said in fewer words

@@ -152,10 +152,13 @@ class Island:
         price = self.rng.integers(len(scores), size=count)
         return np.asarray(drawn[np.arange(count), np.argmin(scores[price[:, None], drawn], axis=1)])
 
-    def evolve(self) -> None:
-        """One generation."""
+    def evolve(self) -> Trees:
+        """One generation; what is new in it."""
         children = self.fitted(self.rated(self.children()))
+        known = {key.tobytes() for key in self.population.key}
         self.population = self.selected(Rated.joined(self.population, children))
+        new = [i for i, key in enumerate(self.population.key) if key.tobytes() not in known]
+        return self.population.trees.take(np.array(new, dtype=int))
 
     def children(self) -> Trees:
         """Varied copies of parents that won a tournament."""

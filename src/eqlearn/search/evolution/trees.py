@@ -248,16 +248,21 @@ class Trees:
         )  # fmt: skip
         return made, size <= length
 
-    def term(self, member: int, scales: Sequence[float]) -> Sum:
-        """A tree as a formula of the inputs of a search, which are the columns over their scales."""
-        return self._term(member, 0, scales)[0]
+    def term(self, member: int, scales: Sequence[float], replaced: int = -1, by: Sum | None = None) -> Sum:
+        """A tree as a formula of the inputs of a search, which are the columns over their scales; with the
+        node at a place replaced by another formula."""
+        return self._term(member, 0, scales, replaced, by)[0]
 
-    def _term(self, member: int, place: int, scales: Sequence[float]) -> tuple[Sum, int]:
+    def _term(
+        self, member: int, place: int, scales: Sequence[float], replaced: int, by: Sum | None
+    ) -> tuple[Sum, int]:
+        if place == replaced and by is not None:
+            return by, place + int(self.below[member, place])
         code, operations = int(self.code[member, place]), self.operations
         arity, after = int(operations.arity[code]), place + 1
         arguments = []
         for _ in range(arity):
-            argument, after = self._term(member, after, scales)
+            argument, after = self._term(member, after, scales, replaced, by)
             arguments.append(argument)
         if arity == 0:
             term = Sum(((code, scales[code]),))

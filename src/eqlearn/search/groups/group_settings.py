@@ -25,7 +25,7 @@ class GroupSettings:
 
     max_searches: int = 8
     patience: int = 2
-    left_out: tuple[str, ...] = ("wide-pairs", "deep")
+    left_out: tuple[str, ...] = ("wide-span", "evolution")
     min_columns: int = 3
     min_rows: int = 6
     min_level_rows: int = 12

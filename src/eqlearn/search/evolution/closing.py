@@ -1,0 +1,74 @@
+"""What makes a formula whole: the law of what one of its nodes would have to be, where there is an exact one.
+
+Evolution finds the frame of a law sooner than all of it. Of every node of a tree, what it would have to be is
+looked up, through any function, among many subexpressions beside the columns (by their values, meeting in the
+middle), and asked whether it is a polynomial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from eqlearn.numerics.criteria import EXACT_SPAN
+from eqlearn.search.ansatz.bank import Bank, Keys
+from eqlearn.search.ansatz.layout import Sum, Unit
+from eqlearn.search.ansatz.terms import Algebra, Terms, few_terms, orthonormal, undone_rows
+from eqlearn.search.evolution.backpropagation import wanted
+from eqlearn.search.evolution.trees import Trees
+from eqlearn.search.problem import Problem
+
+
+class Closing:
+    """Looks for exact laws of the nodes of trees, on the few rows of a problem that its bank has."""
+
+    def __init__(self, problem: Problem, bank: Bank, y: np.ndarray, max_terms: int) -> None:
+        self.bank, self.y, self.max_terms = bank, y, max_terms
+        self.algebra = Algebra(problem)
+        self.units = (None, *(p for p in problem.vocabulary.unary if p.name != "id"))
+        self.monomials = self.algebra.monomials(len(y) // 2)
+        ones = np.ones((1, len(y)))
+        self.keys = Keys(orthonormal(np.concatenate([ones, self.algebra.X])), bank.values)
+        self.polynomials = orthonormal(np.concatenate([ones, self.monomials.values]))
+
+    @np.errstate(all="ignore")
+    def laws(self, trees: Trees) -> Iterator[Sum]:
+        """Formulas that a node's exact law makes whole."""
+        members = np.repeat(np.arange(len(trees)), trees.size)
+        places = np.arange(len(members)) - np.repeat(np.cumsum(trees.size) - trees.size, trees.size)
+        members, places = members[places > 0], places[places > 0]
+        if not members.size:
+            return
+        every = trees.take(members)
+        aims = wanted(every, every.evaluate(self.algebra.X)[0], places, self.y)
+        finite = np.isfinite(aims).all(axis=1)
+        members, places = members[finite], places[finite]
+        for aim, law in self._closed(aims[finite]):
+            yield trees.term(int(members[aim]), self.algebra.scales, int(places[aim]), law)
+
+    def _closed(self, aims: np.ndarray) -> Iterator[tuple[int, Sum]]:
+        """Which of the aims are exact, and the law of each."""
+        for unit in self.units:
+            with np.errstate(all="ignore"):
+                values, signs = undone_rows(unit, aims)
+                share, asked = self.keys.seen(values)
+            found = [(int(aim), -1) for aim in np.flatnonzero(share < EXACT_SPAN)] + self.keys.matches(asked)
+            for aim, entry in found:
+                terms = self.algebra.columns + self._entry(entry)
+                factors = few_terms(terms.values, values[aim], self.max_terms)
+                if factors is not None:
+                    law = terms.total(factors)
+                    yield aim, law if unit is None else Sum(units=((Unit(unit, (law,)), signs[aim]),))
+        rest = aims - (aims @ self.polynomials) @ self.polynomials.T
+        about = aims - aims.mean(axis=1, keepdims=True)
+        exact = np.square(rest).sum(axis=1) < EXACT_SPAN * np.square(about).sum(axis=1)
+        for aim in np.flatnonzero(exact).tolist():
+            factors = few_terms(self.monomials.values, aims[aim], self.max_terms)
+            if factors is not None:
+                yield aim, self.monomials.total(factors)
+
+    def _entry(self, entry: int) -> Terms:
+        if entry < 0:
+            return Terms(np.empty((0, len(self.y))), ())
+        return Terms(self.bank.values[entry][None], (lambda: self.bank.term(entry),))
