@@ -144,7 +144,7 @@ class Answer(BaseHTTPRequestHandler):
             raise Refusal(HTTPStatus.FORBIDDEN, "another page asked for this")
 
     def _check_token(self, *told: str | None) -> None:
-        if not any([self.server.admits(each) for each in told]):
+        if not any(self.server.admits(each) for each in told):
             raise Refusal(
                 HTTPStatus.FORBIDDEN, "this needs the whole address that eqlearn printed, with its token"
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Limits:
     """Bounds on what a page may ask for: bytes of a table and of any other request, tables that are kept,
-    searches at the same time, seconds of a search, and seconds to wait for a request or for a search's end."""
+    searches at the same time, seconds of a search, and seconds to wait for a request or a search's end."""
 
     largest_table: int = 32 * 2**20
     largest_request: int = 2**20  # names of ten thousand columns

@@ -197,6 +197,7 @@ function drawings(view) {
         sheet.append(mark);
       });
     });
+    if (view.beside) return;
     const measured = shown.some((e) => finite(e.heldOut) || finite(e.outside));
     legend(holder, [["", "training rows"], ["picked", "shown below"], ...(measured ? [["hollow", "rows not seen"]] : [])]);
   }
