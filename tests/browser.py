@@ -78,12 +78,23 @@ class Browser:
             self.loaded = True
 
     def open(self, path, width=1200, height=900):
+        self.visit(path.resolve().as_uri(), width, height)
+
+    def visit(self, url, width=1200, height=900):
         self.resize(width, height)
         self.loaded = False
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=url)
         while not self.loaded:
             self._next(60)
         self.settle()
+
+    def until(self, script, seconds=60):
+        """Waits until a JavaScript expression is true."""
+        end = time.monotonic() + seconds
+        while not self.run(f"Boolean({script})"):
+            if time.monotonic() > end:
+                raise TimeoutError(f"never true: {script}")
+            time.sleep(0.05)
 
     def settle(self):
         """Waits until two frames are drawn."""

@@ -25,10 +25,10 @@ def live_page(limits: Limits = LIMITS) -> Page:
     allowed = f"script-src '{source_hash(script)}'; connect-src 'self'; "
     settings = {"largest": limits.largest_table}
     parts = {
-        "title": "eqlearn: live view", "script": script, "script_source": allowed,
+        "title": "eqlearn: live view", "source": "live view", "script": script, "script_source": allowed,
         "settings": embedded(settings),
     }  # fmt: skip
-    html = filled("live.html", parts, ROOM, style)
+    html = filled(("live.html",), parts, ROOM, style)
     styles = source_hash(template_text("page.css") + style)
     policy = f"default-src 'none'; style-src '{styles}'; {allowed}base-uri 'none'; form-action 'none'"
     return Page(html, f"{policy}; frame-ancestors 'none'")

@@ -82,7 +82,7 @@ class WatchedRun:
     def _look(self) -> str:
         """Reads what has changed, and says what state the run is in."""
         if not self.folder.holds_run:
-            return "starting" if self.folder.path.is_dir() else "gone"
+            return "gone" if self._plain else "starting"
         files = tuple(_stamp(self.folder, name) for name in (RUN, PROGRESS, FAVOURITE))
         if files != self._files:
             self._plain = self.folder.read_status()

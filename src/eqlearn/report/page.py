@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -65,16 +65,18 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
         "settings": _settings(record),
         "data": embedded(payload(record, sample)),
     }  # fmt: skip
-    return filled("page.html", parts)
+    return filled(("found.html", "page.html"), parts)
 
 
-def filled(template: str, parts: Mapping[str, str], room: str = "eqlearn.report", style: str = "") -> str:
-    """A template of a room with its parts, after the head that all pages share, and `style` after the one
-    that they share: formulas, facts, constants. No script may run unless the parts have a `script_source`."""
+def filled(
+    templates: Sequence[str], parts: Mapping[str, str], room: str = "eqlearn.report", style: str = ""
+) -> str:
+    """Templates of a room with their parts, after the head that all pages share, and `style` after the one
+    that they share. No script may run unless the parts have a `script_source`."""
     style = template_text("page.css") + style
     own = {"style": style, "style_hash": source_hash(style), "version": escape(eqlearn.__version__)}
     whole = {"script_source": "", **parts, **own}
-    text = template_text("head.html") + template_text(template, room)
+    text = template_text("head.html") + "".join(template_text(name, room) for name in templates)
     # In one pass, so that what is filled in is never taken for a place to fill.
     return re.sub(r"\{\{(\w+)\}\}", lambda place: whole[place[1]], text)
 
