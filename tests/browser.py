@@ -10,6 +10,29 @@ import time
 
 EXECUTABLE = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
+# The least contrast between a text and what lies behind it.
+CONTRAST = """(() => {
+    const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
+    const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const light = (colour) => {
+        const [r, g, b] = parse(colour).map((v) => linear(v / 255));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (e) => {
+        for (; e; e = e.parentElement) {
+            const colour = getComputedStyle(e).backgroundColor;
+            if (parse(colour)[3] !== 0) return colour;
+        }
+        return "rgb(255, 255, 255)";
+    };
+    const tags = "p, h1, h2, h3, td, th, dt, dd, li, button, code, pre, figcaption, footer, math, .badge";
+    const ratios = [...document.querySelectorAll(tags)]
+        .filter((e) => e.textContent.trim() && e.id !== "toast")
+        .map((e) => [light(getComputedStyle(e).color), light(behind(e))].sort((p, q) => q - p))
+        .map(([a, b]) => (a + 0.05) / (b + 0.05));
+    return Math.min(...ratios);
+})()"""
+
 
 class Browser:
     """One page; `errors` collects what goes to its console and `requests` what it asks for."""

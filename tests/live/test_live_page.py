@@ -13,6 +13,7 @@ import urllib.request
 import numpy as np
 import pytest
 
+from browser import CONTRAST, Browser
 from made_live import MadeRun, served
 from made_runs import make_record
 
@@ -190,8 +191,6 @@ def test_no_other_script_could_run_even_if_it_got_into_the_page(browser, visited
 
 
 def test_a_second_browser_without_the_token_is_refused(visited, under_way, tmp_path):
-    from browser import Browser
-
     server = visited(under_way.folder)
     other = Browser(tmp_path / "profile")
     try:
@@ -229,8 +228,6 @@ def test_the_page_is_never_wider_than_the_window(browser, visited, under_way, wr
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_all_text_can_be_read_in_light_and_dark(browser, visited, under_way, scheme):
-    from report.test_page import CONTRAST
-
     visited(under_way.folder)
     browser.until("document.querySelectorAll('#rows tr').length")
     browser.media(prefers_color_scheme=scheme)
@@ -292,7 +289,7 @@ def test_a_search_is_started_from_the_page_and_finds_the_law(browser, visited, t
     assert browser.errors == []
 
 
-# --- with the processes of the command line ------------------------------------------------------------------
+# --- with the processes of the command line ---------------------------------------------------------------
 
 
 @pytest.fixture
