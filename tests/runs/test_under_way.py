@@ -1,4 +1,5 @@
 import os
+import signal
 import time
 
 import numpy as np
@@ -12,6 +13,7 @@ from eqlearn.runs import session
 from eqlearn.runs.folder import RunFolder
 from eqlearn.runs.session import Plan, search
 from eqlearn.runs.under_way import Pace, ask_to_stop, is_alive, stoppable
+from eqlearn.search.search import Progress
 from made_live import MadeRun
 
 QUICK = Pace(look=0.01)
@@ -40,23 +42,27 @@ def test_a_search_without_a_front_has_one_of_its_best_so_far(tmp_path):
     run = MadeRun(tmp_path / "run")
 
     for place, best in enumerate(run.record.front[:3]):
-        run.history(
-            type("Told", (), {"round": place, "restarts": 1, "seconds": 1.0, "best": best, "front": ()})()
-        )
+        run.history(Progress(place + 1, 1, 1.0, best))
 
     assert list(map(str, run.history.front)) == list(map(str, run.record.front[:3]))
 
 
-def test_a_request_to_stop_ends_the_block_as_ctrl_c_does(tmp_path):
+@pytest.mark.parametrize("ignored", [False, True], ids=["", "where Ctrl-C is ignored"])
+def test_a_request_to_stop_ends_the_block_as_ctrl_c_does(tmp_path, ignored):
     folder = RunFolder(tmp_path)
+    handler = signal.SIG_IGN if ignored else signal.default_int_handler
+    before = signal.signal(signal.SIGINT, handler)
 
     def asked():
         with stoppable(folder, QUICK):
             (tmp_path / "stop").touch()
             time.sleep(30)
 
-    with pytest.raises(KeyboardInterrupt):
-        asked()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            asked()
+    finally:
+        signal.signal(signal.SIGINT, before)
 
     assert not (tmp_path / "stop").exists()
 

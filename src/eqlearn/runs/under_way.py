@@ -101,29 +101,44 @@ def stoppable(folder: RunFolder, pace: Pace = PACE) -> Iterator[None]:
     (folder.path / STOP).unlink(missing_ok=True)  # asked of an earlier process
     ended, main = threading.Event(), threading.current_thread() is threading.main_thread()
 
-    def watch() -> None:
+    def watch(number: int) -> None:
         while not ended.wait(pace.look):
             with suppress(FileNotFoundError):
                 os.utime(folder.path / LOCK)
             if main and (folder.path / STOP).exists():
                 (folder.path / STOP).unlink(missing_ok=True)
-                _interrupt_main()
+                _interrupt_main(number)
 
-    watcher = threading.Thread(target=watch, name="stoppable", daemon=True)
-    watcher.start()
+    with _interrupting(main) as number:
+        watcher = threading.Thread(target=watch, args=(number,), name="stoppable", daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+
+@contextmanager
+def _interrupting(main: bool) -> Iterator[int]:
+    """The number of a signal that interrupts the main thread: that of Ctrl-C, unless it is ignored, as it is
+    for what a script runs in the background."""
+    if not main or callable(signal.getsignal(signal.SIGINT)) or not hasattr(signal, "SIGUSR1"):
+        yield signal.SIGINT
+        return
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
     try:
-        yield
+        yield signal.SIGUSR1
     finally:
-        ended.set()
-        watcher.join()
+        signal.signal(signal.SIGUSR1, before or signal.SIG_DFL)
 
 
-def _interrupt_main() -> None:
-    """Ctrl-C for the main thread, also while it waits for something."""
+def _interrupt_main(number: int) -> None:
+    """Raises a signal in the main thread, also while it waits for something."""
     if hasattr(signal, "pthread_kill"):
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:
-        _thread.interrupt_main()
+        _thread.interrupt_main(number)
 
 
 def is_alive(folder: RunFolder, pace: Pace = PACE) -> bool:
