@@ -97,7 +97,7 @@ class Searches:
         return {
             "table": self._number - 1, "name": name, "rows": plain["rows"], "columns": plain["columns"],
             "numbers": plain["numbers"], "notes": [_named(n, path, name) for n in plain["notes"]],
-            "findings": [f"{f['what']}; {f['advice']}".replace("`", "") for f in plain["findings"]],
+            "findings": [f["what"] for f in plain["findings"]],
         }  # fmt: skip
 
     def start(self, plain: Mapping[str, Any]) -> RunFolder:

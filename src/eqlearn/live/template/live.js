@@ -61,7 +61,7 @@
     runs.set(id, run);
     return run;
   }
-  const time = (s) => (s < 100 ? `${Math.round(s)} s` : s < 6000 ? `${Math.round(s / 60)} min` : `${(s / 3600).toFixed(1)} h`);
+  const time = (s) => (s < 600 ? `${Math.round(s)} s` : s < 6000 ? `${Math.round(s / 60)} min` : `${(s / 3600).toFixed(1)} h`);
   const many = (n, noun) => `${n.toLocaleString("en")} ${noun}${n === 1 ? "" : "s"}`;
 
   function words(b) {
@@ -288,7 +288,8 @@
   function targetChosen() {
     for (const label of at("columns").children) {
       const box = label.firstElementChild;
-      box.disabled = label.dataset.number !== "true" || table.columns[box.value] === table.numbers[at("target").value];
+      label.hidden = table.columns[box.value] === table.numbers[at("target").value];
+      box.disabled = label.hidden || label.dataset.number !== "true";
     }
   }
   at("target").addEventListener("change", targetChosen);
