@@ -10,6 +10,29 @@ import time
 
 EXECUTABLE = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
+# The least contrast between a text and what lies behind it.
+CONTRAST = """(() => {
+    const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
+    const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    const light = (colour) => {
+        const [r, g, b] = parse(colour).map((v) => linear(v / 255));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = (e) => {
+        for (; e; e = e.parentElement) {
+            const colour = getComputedStyle(e).backgroundColor;
+            if (parse(colour)[3] !== 0) return colour;
+        }
+        return "rgb(255, 255, 255)";
+    };
+    const tags = "p, h1, h2, h3, td, th, dt, dd, li, button, code, pre, figcaption, footer, math, .badge";
+    const ratios = [...document.querySelectorAll(tags)]
+        .filter((e) => e.textContent.trim() && e.id !== "toast")
+        .map((e) => [light(getComputedStyle(e).color), light(behind(e))].sort((p, q) => q - p))
+        .map(([a, b]) => (a + 0.05) / (b + 0.05));
+    return Math.min(...ratios);
+})()"""
+
 
 class Browser:
     """One page; `errors` collects what goes to its console and `requests` what it asks for."""
@@ -78,12 +101,23 @@ class Browser:
             self.loaded = True
 
     def open(self, path, width=1200, height=900):
+        self.visit(path.resolve().as_uri(), width, height)
+
+    def visit(self, url, width=1200, height=900):
         self.resize(width, height)
         self.loaded = False
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=url)
         while not self.loaded:
             self._next(60)
         self.settle()
+
+    def until(self, script, seconds=60):
+        """Waits until a JavaScript expression is true."""
+        end = time.monotonic() + seconds
+        while not self.run(f"Boolean({script})"):
+            if time.monotonic() > end:
+                raise TimeoutError(f"never true: {script}")
+            time.sleep(0.05)
 
     def settle(self):
         """Waits until two frames are drawn."""

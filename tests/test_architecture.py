@@ -32,6 +32,7 @@ READING_ORDER = [
     "latent",
     "estimator",
     "runs",
+    "live",
     "paper",
     "cli",
 ]

@@ -26,6 +26,7 @@ SLOW_PAGES = {"explanation/gauge.md", "how-to/cluster.md", "how-to/dynamics.md",
 NOT_RUN = {
     "index.md": ["changes the environment"],
     "how-to/cluster.md": ["needs SLURM", "needs SLURM"],
+    "how-to/live.md": ["serves until Ctrl-C", "needs another machine"],
     "how-to/loops.md": ["needs Lightning, which is not a dependency"],
 }
 BLOCK = re.compile(

@@ -13,7 +13,7 @@ import pytest
 
 from eqlearn.cli import main
 
-COMMANDS = ["fit", "predict", "show", "report"]
+COMMANDS = ["fit", "predict", "show", "report", "open"]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@ import unicodedata
 
 import pytest
 
+from browser import CONTRAST
 from eqlearn.report.page import page
 from eqlearn.report.payload import embedded
 from made_runs import make_record, make_sample
@@ -131,29 +132,6 @@ def test_charts_are_drawn_anew_when_the_window_changes(opened):
     browser.settle()
 
     assert float(browser.run("document.querySelector('#fit svg').getAttribute('viewBox')").split()[2]) < 500
-
-
-CONTRAST = """(() => {
-    const parse = (colour) => colour.match(/[\\d.]+/g).map(Number);
-    const linear = (v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    const light = (colour) => {
-        const [r, g, b] = parse(colour).map((v) => linear(v / 255));
-        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-    };
-    const behind = (e) => {
-        for (; e; e = e.parentElement) {
-            const colour = getComputedStyle(e).backgroundColor;
-            if (parse(colour)[3] !== 0) return colour;
-        }
-        return "rgb(255, 255, 255)";
-    };
-    const tags = "p, h1, h2, h3, td, th, dt, dd, li, button, code, pre, figcaption, footer, math, .badge";
-    const ratios = [...document.querySelectorAll(tags)]
-        .filter((e) => e.textContent.trim() && e.id !== "toast")
-        .map((e) => [light(getComputedStyle(e).color), light(behind(e))].sort((p, q) => q - p))
-        .map(([a, b]) => (a + 0.05) / (b + 0.05));
-    return Math.min(...ratios);
-})()"""
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -13,6 +13,7 @@ import typer
 from eqlearn.cli.doctor import doctor
 from eqlearn.cli.dynamics import dynamics
 from eqlearn.cli.fit import fit
+from eqlearn.cli.live import open_runs
 from eqlearn.cli.pde import pde
 from eqlearn.cli.reproduce import reproduce
 from eqlearn.cli.runs import predict, report, show
@@ -27,6 +28,7 @@ app = typer.Typer(
 app.add_typer(reproduce, name="reproduce")
 for command in (doctor, fit, dynamics, pde, predict, show, report):
     app.command()(command)
+app.command("open")(open_runs)
 
 
 @app.callback(invoke_without_command=True)

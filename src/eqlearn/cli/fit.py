@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eqlearn.cli import options
+from eqlearn.cli.live import live_view
 from eqlearn.cli.printing import displayed, print_found, run_folder
 from eqlearn.errors import InvalidArgument
 from eqlearn.validation.options import SearchPenalty
@@ -113,6 +115,10 @@ def fit(
     free_constants: Annotated[
         bool, typer.Option("--free-constants", help="Let constants have units, too.")
     ] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="Show the search on a page of this machine, and stop it there.")
+    ] = False,
+    no_browser: options.NoBrowser = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equation.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -121,6 +127,8 @@ def fit(
     Example: eqlearn fit pendulum.csv --target period --seconds 60
 
     Example: eqlearn fit springs.csv --target force --group sample
+
+    Example: eqlearn fit pendulum.csv --target period --live
     """
     from eqlearn.io.datasets import load_dataset
     from eqlearn.io.tables import read_measurements
@@ -170,12 +178,16 @@ def fit(
         )
         outside = (far.X, far.y)
     folder = run_folder(out, table.stem)
-    with displayed(seconds, ", ".join(table.targets), quiet or json) as progress:
-        record = search(
-            folder, table, plan, select=select.value, extrapolation=outside, resume=resume, progress=progress,
-            varies=varies or None, loss=loss.value, units=known, free_constants=free_constants,
-        )  # fmt: skip
-    print_found(record, folder.path, quiet, json)
+    with live_view(folder.path, no_browser) if live else nullcontext() as view:
+        with displayed(seconds, ", ".join(table.targets), quiet or json) as progress:
+            record = search(
+                folder, table, plan, select=select.value, extrapolation=outside, resume=resume,
+                progress=progress, varies=varies or None, loss=loss.value, units=known,
+                free_constants=free_constants,
+            )  # fmt: skip
+        print_found(record, folder.path, quiet, json)
+        if view is not None:
+            view.wait()
 
 
 def _units(units: str, table: Measurements) -> dict[str, str] | None:

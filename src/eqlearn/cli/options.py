@@ -45,6 +45,9 @@ Primitives = Annotated[
         show_default=False,
     ),
 ]
+NoBrowser = Annotated[
+    bool, typer.Option("--no-browser", help="Print the address of the live page, and open no browser.")
+]
 Layers = Annotated[int, typer.Option(help="How deep functions may be nested.", min=1)]
 
 

@@ -48,7 +48,7 @@ def latent_page(found: Any) -> str:
         "curves": _curves(found),
         "use": _use(found),
     }
-    return filled("latent.html", parts)
+    return filled(("found.html", "latent.html"), parts)
 
 
 def agreement_text(agreed: int, starts: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -42,10 +42,10 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
 
     Every name is escaped, and no script may run but the one that ships with the package.
     """
-    script = _template("page.js")
+    script = template_text("drawings.js") + template_text("page.js")
     rows_outside = int((sample.part == OUTSIDE).sum())
     parts = {
-        "script": script, "script_source": f"script-src '{_hash(script)}'; ",
+        "script": script, "script_source": f"script-src '{source_hash(script)}'; ",
         "title": escape(f"{record.targets[0]} = {record.best.equation}"[:120]),
         "source": escape(_source(record)),
         "heading": "The equation" if len(record.targets) == 1 else "The equations",
@@ -65,25 +65,29 @@ def page(record: RunRecord, sample: Sample, network: EQL | None, motion: Motion 
         "settings": _settings(record),
         "data": embedded(payload(record, sample)),
     }  # fmt: skip
-    return filled("page.html", parts)
+    return filled(("found.html", "page.html"), parts)
 
 
-def filled(template: str, parts: Mapping[str, str]) -> str:
-    """A template with its parts, after the head that all pages share: style, formulas, facts, constants. No
-    script may run unless the parts have a `script_source`."""
-    style = _template("page.css")
-    own = {"style": style, "style_hash": _hash(style), "version": escape(eqlearn.__version__)}
+def filled(
+    templates: Sequence[str], parts: Mapping[str, str], room: str = "eqlearn.report", style: str = ""
+) -> str:
+    """Templates of a room with their parts, after the head that all pages share, and `style` after the one
+    that they share. No script may run unless the parts have a `script_source`."""
+    style = template_text("page.css") + style
+    own = {"style": style, "style_hash": source_hash(style), "version": escape(eqlearn.__version__)}
     whole = {"script_source": "", **parts, **own}
-    text = _template("head.html") + _template(template)
+    text = template_text("head.html") + "".join(template_text(name, room) for name in templates)
     # In one pass, so that what is filled in is never taken for a place to fill.
     return re.sub(r"\{\{(\w+)\}\}", lambda place: whole[place[1]], text)
 
 
-def _template(name: str) -> str:
-    return (files("eqlearn.report") / "template" / name).read_text(encoding="utf-8")
+def template_text(name: str, room: str = "eqlearn.report") -> str:
+    """A file of a room's templates."""
+    return (files(room) / "template" / name).read_text(encoding="utf-8")
 
 
-def _hash(text: str) -> str:
+def source_hash(text: str) -> str:
+    """How a Content-Security-Policy names a script or a style that is in the page itself."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 

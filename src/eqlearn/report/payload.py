@@ -76,7 +76,7 @@ LONGEST = 2000
 def payload(record: RunRecord, sample: Sample) -> dict[str, Any]:
     """Everything that the script of the page needs, in the order in which it is read."""
     used = {name for c in record.front for e in c.equations for name in map(str, e.expr.free_symbols)}
-    drawn = [i for i, name in enumerate(record.inputs) if name in used][:MOST_INPUTS]
+    drawn = [i for i, name in enumerate(record.inputs) if name in used and len(sample.X)][:MOST_INPUTS]
     grids = {i: _grid(sample.ranges[i], sample.X[:, i]) for i in drawn}
     return {
         "targets": list(record.targets),

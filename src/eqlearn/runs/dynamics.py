@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from eqlearn.dynamics.discover import discover_dynamics
+from eqlearn.dynamics.forms import find_form
 from eqlearn.dynamics.found import FoundMotion
 from eqlearn.dynamics.hidden import discover_hidden
 from eqlearn.dynamics.segments import Segments
@@ -24,7 +25,8 @@ from eqlearn.report.record import RunRecord
 from eqlearn.report.summary import value_text
 from eqlearn.runs.folder import REPORT, ROUNDS, RunFolder
 from eqlearn.runs.journal import FileJournal
-from eqlearn.runs.session import History, Plan, begin, nothing_left_behind
+from eqlearn.runs.session import Plan, begin, nothing_left_behind
+from eqlearn.runs.under_way import History, stoppable
 from eqlearn.search.search import Progress
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, real_symbol
@@ -55,13 +57,16 @@ def search_dynamics(
     chosen |= {"order": order} if order > 1 else {}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.trajectories.series)} series", chosen, resume)
-        history = History(folder, progress)
+        names = data.trajectories.names
+        targets = (*map(find_form(form).label, names), *(f"d²{n}/dt²" for n in names * (order - 1)))
+        history = History(folder, progress, targets, chosen, {"name": data.name, "form": form})
         options: dict[str, Any] = {**plan.options(), "progress": history}
         options["journal"] = lambda name: FileJournal(folder.path / ROUNDS / name)
-        if latents:
-            found = discover_hidden(data.trajectories, form, latents=latents, **options)
-        else:
-            found = discover_dynamics(data.trajectories, form, order=order, **options)
+        with stoppable(folder):
+            if latents:
+                found = discover_hidden(data.trajectories, form, latents=latents, **options)
+            else:
+                found = discover_dynamics(data.trajectories, form, order=order, **options)
         described = _described(found, data, latents)
         record = RunRecord.of(found.found, found.targets, found.noise, history.steps, described, chosen)
         sample = Sample.of(*found.rows, np.zeros(len(found.rows[0]), dtype=bool))

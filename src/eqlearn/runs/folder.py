@@ -25,6 +25,8 @@ from eqlearn.symbolic.printing import printable, write
 RUN, EQUATION, EQUATIONS, NETWORK = "run.json", "equation.json", "equations.csv", "network.safetensors"
 SAMPLE, LOG, REPORT, ROUNDS, LOCK = "sample.safetensors", "log.txt", "report.html", "rounds", ".lock"
 MOTION, CONSTANTS = "motion.safetensors", "constants.csv"
+# While a run is under way, what it has found and that somebody asks it to stop; and what a reader has pinned.
+PROGRESS, STOP, FAVOURITE = "progress.json", "stop", "favourite.json"
 
 
 class RunFolder:
@@ -75,7 +77,7 @@ class RunFolder:
 
     def clear(self) -> None:
         """Removes a run that never began, and the folder if nothing else is in it."""
-        for name in (RUN, LOG, LOCK):
+        for name in (RUN, LOG, LOCK, SAMPLE, PROGRESS, STOP):
             (self.path / name).unlink(missing_ok=True)
         if not any(self.path.iterdir()):
             self.path.rmdir()
@@ -99,10 +101,7 @@ class RunFolder:
 
     def write_results(self, record: RunRecord, sample: Sample, motion: Motion | None = None) -> None:
         """Writes everything but the page; `run.json`, which says that the run has ended, comes last."""
-        tensors = {name: torch.as_tensor(getattr(sample, name)) for name in ("X", "y", "part", "ranges")}
-        if sample.group is not None:
-            tensors["group"] = torch.as_tensor(sample.group)
-        write_tensors(self._checked(SAMPLE), {"format": "eqlearn-sample"}, tensors)
+        self.write_sample(sample)
         if motion is not None:
             write_tensors(self._checked(MOTION), motion.plain(), motion.tensors())
         if record.best.network is not None:
@@ -115,6 +114,15 @@ class RunFolder:
         if record.best.varying is not None:
             self.write_text(CONSTANTS, record.best.varying.frame().to_csv(index=False, lineterminator="\n"))
         self.write_json(RUN, {**record.to_json(), "status": "finished"})
+        for name in (PROGRESS, STOP):
+            (self.path / name).unlink(missing_ok=True)
+
+    def write_sample(self, sample: Sample) -> None:
+        """Writes the rows that pages show, which are known before anything is found."""
+        tensors = {name: torch.as_tensor(getattr(sample, name)) for name in ("X", "y", "part", "ranges")}
+        if sample.group is not None:
+            tensors["group"] = torch.as_tensor(sample.group)
+        write_tensors(self._checked(SAMPLE), {"format": "eqlearn-sample"}, tensors)
 
     def read_status(self) -> dict[str, Any]:
         """The content of `run.json`, of a finished or unfinished run."""

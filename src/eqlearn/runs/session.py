@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from eqlearn.errors import EqlearnError, InvalidArgument, counted
+from eqlearn.errors import EqlearnError, InvalidArgument
 from eqlearn.io.checksummed import atomic_write
 from eqlearn.io.tables import Measurements
 from eqlearn.io.trajectories import SeriesTable
 from eqlearn.nn.primitives import parse_set
 from eqlearn.report.page import page
 from eqlearn.report.payload import Sample
-from eqlearn.report.record import FORMAT, VERSION, RunRecord, SearchRound, environment, next_round
+from eqlearn.report.record import FORMAT, VERSION, RunRecord, environment
 from eqlearn.runs.blocks import refined
 from eqlearn.runs.folder import REPORT, ROUNDS, RUN, RunFolder
 from eqlearn.runs.journal import FileJournal
+from eqlearn.runs.under_way import History, stoppable
 from eqlearn.search.search import Progress, discover
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
 from eqlearn.symbolic.parametric import noise_of
@@ -54,23 +55,6 @@ class Plan:
         return {"n_jobs" if name == "jobs" else name: value for name, value in asdict(self).items()}
 
 
-@dataclass
-class History:
-    """Records each round of a search for the page, and logs a line when the best equation changes."""
-
-    folder: RunFolder
-    progress: Callable[[Progress], None] | None
-    steps: list[SearchRound] = field(default_factory=list)
-
-    def __call__(self, state: Progress) -> None:
-        self.steps.append(next_round(self.steps, state))
-        if self.steps[-1].equation:
-            so_far = f"round {state.round}, {counted(state.restarts, 'restart')}"
-            self.folder.log(f"{so_far}: error {state.best.training_error:.3g}, {state.best}")
-        if self.progress is not None:
-            self.progress(state)
-
-
 def search(
     folder: RunFolder,
     data: Measurements,
@@ -98,15 +82,23 @@ def search(
     chosen |= {"units": dict(units), "free_constants": free_constants} if units else {}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.X)} rows", chosen, resume)
-        history = History(folder, progress)
-        found = discover(
-            data.X, data.y, variables=data.inputs, extrapolation=extrapolation, select=select,
-            progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
-            y_error=None if data.errors is None else data.errors.y,
-            x_error=None if data.errors is None else data.errors.x, loss=loss, units=units,
-            free_constants=free_constants, groups=data.groups, varies=varies, **plan.options(),
-        )  # fmt: skip
         varying = group is not None or varies is not None
+        held_out = _held_out(data, settings, plan.seed) & (not varying)
+        codes = None if data.groups is None else data.groups.codes
+        sample = Sample.of(data.X, data.y, held_out, extrapolation, codes)
+        folder.write_sample(sample)
+        history, found = History(folder, progress, data.targets, chosen, _described(data)), None
+        try:
+            with stoppable(folder):
+                found = discover(
+                    data.X, data.y, variables=data.inputs, extrapolation=extrapolation, select=select,
+                    progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
+                    y_error=None if data.errors is None else data.errors.y,
+                    x_error=None if data.errors is None else data.errors.x, loss=loss, units=units,
+                    free_constants=free_constants, groups=data.groups, varies=varies, **plan.options(),
+                )  # fmt: skip
+        except KeyboardInterrupt:
+            found = found or history.so_far(data.inputs)
         plain = data.errors is None and loss == "squares" and not units and not varying
         if found.ended != "interrupted" and plain:
             best = refined(found.best, data)
@@ -118,9 +110,6 @@ def search(
         noise = tuple(noise_of(e, inputs, data.y[kept, k]) for k, e in enumerate(found.best.equations))
         described = {**_described(data), **({"outliers": list(found.outliers)} if found.outliers else {})}
         record = RunRecord.of(found, data.targets, noise, history.steps, described, chosen)
-        held_out = _held_out(data, settings, plan.seed) & (not varying)
-        codes = None if data.groups is None else data.groups.codes
-        sample = Sample.of(data.X, data.y, held_out, extrapolation, codes)
         folder.write_results(record, sample)
         folder.write_text(REPORT, page(record, sample, record.best.network))
         folder.log(f"ended: {found.ended}; chosen: {found.best}")

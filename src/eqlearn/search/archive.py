@@ -95,6 +95,11 @@ class Archive:
         return shortest_description(self.candidates)
 
     @property
+    def seen_front(self) -> tuple[Candidate, ...]:
+        """The Pareto front of what was read so far, and the best if it is not among them."""
+        return united(pareto_front(self.candidates), [self.best])
+
+    @property
     def complete(self) -> bool:
         """An exact formula that is short, or that another round could not shorten."""
         return self.best.exact and (

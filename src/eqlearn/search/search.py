@@ -50,12 +50,14 @@ from eqlearn.validation.uncertainty import read_uncertainty
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a search has come, after each round."""
+    """How far a search has come, after each round; `front` holds the Pareto front of what was read so far,
+    where a search has one."""
 
     round: int
     restarts: int
     seconds: float
     best: Candidate
+    front: tuple[Candidate, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -212,7 +214,7 @@ def discover(
                 started, exact, rounds = started + result.started, exact + result.exact, rounds + 1
                 failures.update(result.failures)
                 if progress is not None:
-                    progress(Progress(rounds, started, time.time() - began, archive.best))
+                    progress(Progress(rounds, started, time.time() - began, archive.best, archive.seen_front))
                 ended = _ended(archive, rounds, started, restarts, deadline, settings, curriculum)
                 if ended:
                     break
