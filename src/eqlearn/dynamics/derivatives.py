@@ -4,40 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from eqlearn.dynamics.settings import MOTION, MotionSettings
 from eqlearn.numerics.criteria import DECISIVE
-
-
-@dataclass(frozen=True)
-class SavitzkyGolay:
-    """The filter of Savitzky and Golay (1964): a polynomial of some `degree`, fitted to the `2 * half + 1`
-    values around each time."""
-
-    half: int
-    degree: int
-
-    def weights(self, order: int) -> np.ndarray:
-        """What each value of a window counts, `(places, places)`, for the value (`order` 0) or the slope per
-        step (1) at each place in the window; the middle row serves all times but the ends."""
-        places = np.arange(-self.half, self.half + 1) / self.half
-        powers = np.arange(self.degree + 1)
-        fit = np.linalg.pinv(places[:, None] ** powers)
-        if order == 0:
-            return np.asarray(places[:, None] ** powers @ fit)
-        slopes = np.zeros((len(places), len(powers)))
-        slopes[:, 1:] = powers[1:] * places[:, None] ** (powers[1:] - 1) / self.half
-        return np.asarray(slopes @ fit)
-
-    def apply(self, series: np.ndarray, order: int) -> np.ndarray:
-        """Smoothed values of a series `(time,)`, or slopes per step; the ends lean on the nearest window."""
-        weights, half = self.weights(order), self.half
-        middle = np.convolve(series, weights[half, ::-1], mode="valid")
-        start, end = weights[:half] @ series[: 2 * half + 1], weights[half + 1 :] @ series[-2 * half - 1 :]
-        return np.concatenate([start, middle, end])
+from eqlearn.numerics.noise import white_noise
+from eqlearn.numerics.savitzky_golay import SavitzkyGolay
 
 
 def smooth(
@@ -75,13 +48,9 @@ def choose_window(series: Sequence[np.ndarray], settings: MotionSettings = MOTIO
 
 
 def noise_level(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> np.ndarray:
-    """The standard deviation of each state's noise: how far values are from what their neighbours predict."""
-    times = min(len(one) for one in series)
-    left = [
-        min(_left_out([one[:, k] for one in series], window) for window in _windows(times, settings))
-        for k in range(series[0].shape[1])
-    ]
-    return np.sqrt(left)
+    """The standard deviation of each state's noise, at most."""
+    states = range(series[0].shape[1])
+    return np.array([white_noise([one[:, k] for one in series], settings.max_difference) for k in states])
 
 
 def smooth_states(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> list[np.ndarray]:

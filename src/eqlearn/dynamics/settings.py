@@ -15,13 +15,14 @@ class MotionSettings:
     above it (wider windows than `max_half_window` change little and cost much), and are searched in
     `rate_rows`: neighbouring rates come from the same values. States whose noise is below `clean`, in units
     of the spread, are not smoothed, and where it is below `maybe_clean` sums of terms are tried without.
-    Noise in proportion to a state is at least what it is at `least_noise` of the largest value. Series with
+    Noise is at most what differences up to the order `max_difference` leave; in proportion to a state, it is
+    at least what it is at `least_noise` of the largest value. Series with
     longer gaps than `max_gap` steps are cut there; a spline goes through values that every other one of them
     predicts to `exact_spline` of the spread.
 
-    Test functions of the weak form, at most `max_tests`, are `test_widths` times as wide as the one whose
-    spectrum ends, at `spectrum_widths` standard deviations, where that of the data turns into noise; one is
-    a quarter of a series wide. None is below `min_half_test` steps to either side. Monomials have at most
+    Test functions of the weak form, at most `max_tests`, are `widths` times as wide as the one whose
+    spectrum ends, at `corner_deviations` standard deviations, where that of the data turns into noise; one is
+    a quarter of a series wide. None is below `min_half_width` steps to either side. Monomials have at most
     `max_monomial_degree` and are at most `max_monomials`; sums have at most `max_terms`, and the `beam` best
     of each length grow, among them all pairs of at most `max_pairs` columns and all triples of at most
     `max_triples`. At most `max_sums` of them, at most `max_behind` nats behind the best, are simulated;
@@ -67,9 +68,9 @@ class MotionSettings:
     hidden_segments: int = 20
     differing_errors: float = 4.0
     differing_share: float = 1e-4
-    spectrum_widths: float = 2.0
-    test_widths: tuple[float, ...] = (0.5, 1.0, 2.0)
-    min_half_test: int = 8
+    corner_deviations: float = 2.0
+    widths: tuple[float, ...] = (0.5, 1.0, 2.0)
+    min_half_width: int = 8
     max_tests: int = 240
     max_monomial_degree: int = 6
     max_monomials: int = 36
@@ -86,6 +87,7 @@ class MotionSettings:
     max_behind: float = 20.0
     clean: float = 1e-5
     maybe_clean: float = 5e-3
+    max_difference: int = 8
     least_noise: float = 0.01
     max_gap: float = 10.0
     exact_spline: float = 1e-3

@@ -6,9 +6,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.sparse as sparse
 
 from eqlearn.fields.terms import Jet, Order
+from eqlearn.numerics.savitzky_golay import local_polynomials
 from eqlearn.validation.fields import Field
 
 
@@ -54,26 +54,3 @@ def spectral(values: np.ndarray, place: int, length: float, order: int) -> np.nd
     shape[place] = len(wave)
     spectrum = np.fft.rfft(values, axis=place) * (wave**order).reshape(shape)
     return np.fft.irfft(spectrum, count, axis=place)
-
-
-def local_polynomials(
-    points: np.ndarray, order: int, half: int, degree: int | None = None
-) -> sparse.csr_array:
-    """A matrix that gives the derivative at each point from a polynomial through the points around it
-    (Savitzky & Golay 1964, on any grid); the ends lean on the nearest window."""
-    count = len(points)
-    half = min(half, (count - 1) // 2)
-    # As many points as coefficients interpolate; wider windows smooth.
-    degree = min(2 * half, order + 4) if degree is None else degree
-    rows, columns, entries = [], [], []
-    for i, at in enumerate(points):
-        low = min(max(i - half, 0), count - 2 * half - 1)
-        some = np.arange(low, low + 2 * half + 1)
-        width = max(abs(points[some[-1]] - at), abs(points[some[0]] - at))
-        powers = ((points[some] - at) / width)[:, None] ** np.arange(degree + 1)
-        weights = np.linalg.pinv(powers)[order] * math.factorial(order) / width**order
-        rows.append(np.full(len(some), i))
-        columns.append(some)
-        entries.append(weights)
-    place = (np.concatenate(rows), np.concatenate(columns))
-    return sparse.csr_array((np.concatenate(entries), place), shape=(count, count))

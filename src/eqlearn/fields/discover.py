@@ -17,12 +17,10 @@ from eqlearn.fields.formulas import formula_laws
 from eqlearn.fields.found import FoundPDE
 from eqlearn.fields.free import best_free
 from eqlearn.fields.law import Law, linear_law
-from eqlearn.fields.noise import noise_levels
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.strong import StrongForm, table_law
 from eqlearn.fields.terms import Names, Term, conserved, pointwise, weighted
-from eqlearn.fields.weak import weak_forms
-from eqlearn.fields.windows import spectrum
+from eqlearn.fields.weak import noise_levels, spectrum, weak_forms
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.search.candidate import Candidate, pareto_front
@@ -112,7 +110,7 @@ class _Task:
     def __post_init__(self) -> None:
         self.began = clock.time()
         self.names = Names(self.field.names, tuple(self.field.axes))
-        self.noise = noise_levels(self.field)
+        self.noise = noise_levels(self.field, self.settings)
         self.highest = _highest(self.field, self.settings)
         levels = [self.noise[n] for n in self.field.names]
         self.weak = weak_forms(self.field, self.order, self.highest, levels, self.settings)

@@ -10,8 +10,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from eqlearn.fields.settings import FieldSettings
-from eqlearn.fields.subsets import Regression, Standard, Subset
 from eqlearn.fields.terms import Term
+from eqlearn.numerics.criteria import information_criterion
+from eqlearn.numerics.subsets import Regression, Subset, sparse_path
 
 
 @runtime_checkable
@@ -28,6 +29,48 @@ class FormLike(Protocol):
     def noise_products(self, terms: Sequence[Term]) -> np.ndarray: ...
 
     def blocks(self) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Standard:
+    """How sums are compared: independent `observations`, the `noise` that is in any of them, the `floor`
+    below which misfit is a solver's or a grid's, and among how many `places` a term is chosen."""
+
+    observations: float
+    noise: float
+    floor: float
+    independent: float
+    places: int
+
+    @classmethod
+    def of(cls, regression: Regression, sums: Sequence[Subset], settings: FieldSettings) -> Standard:
+        """From sums of a regression: the noise of the best one, and how many independent observations
+        decide: all rows as far as noise explains its misfit, a few where that is systematic."""
+        floor = settings.systematic_error**2
+        fullest = min(sums, key=lambda s: s.loss)
+        share = min(1.0, fullest.noise / (fullest.misfit + fullest.noise + floor))
+        few = min(settings.systematic_rows, regression.independent)
+        observations = few + share * (regression.independent - few)
+        return cls(observations, fullest.noise, floor, regression.independent, regression.count)
+
+    def score(self, one: Subset) -> float:
+        """Nats for the data and the terms. Noise that a sum amplifies counts as far as it is uncertain: a
+        sum is not better for cancelling noise."""
+        amplified = max(one.noise - self.noise, 0.0) * math.sqrt(2 / self.independent)
+        loss = one.misfit + self.noise + self.floor + amplified
+        count = max(round(self.observations), 2)
+        return information_criterion(count, loss, len(one.places), places=max(self.places, 2))
+
+
+def best_sums(regression: Regression, most: int, settings: FieldSettings) -> list[Subset]:
+    """The best sums of each number of columns up to `most`, `beam` of each, without the bias of noise."""
+    sizes: dict[int, int] = {}
+    found = []
+    for places in sparse_path(regression, most, settings.beam):
+        sizes[len(places)] = sizes.get(len(places), 0) + 1
+        if sizes[len(places)] <= settings.beam:
+            found.append(regression.fitted(places))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +94,11 @@ class Evidence:
         shortlist: set[tuple[int, ...]] = set()
         for form in forms:
             columns, noise = form.columns(terms), form.noise_products([*terms, target])
-            regression = Regression.of(columns, form.column(target), noise, form.independent, settings)
-            sums = regression.best(settings.max_terms)
-            standard = regression.standard(sums)
+            regression = Regression.of(
+                columns, form.column(target), noise, form.independent, settings.min_signal
+            )
+            sums = best_sums(regression, settings.max_terms, settings)
+            standard = Standard.of(regression, sums, settings)
             first = sorted(sums, key=standard.score)[: settings.shortlist]
             shortlist |= {one.places for one in (*first, *_by_size(sums))}
             regressions.append(regression)

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from eqlearn.errors import NotFinite
+from eqlearn.fields.evidence import Standard
 from eqlearn.fields.free import FreeFit, free_column, values_of
 from eqlearn.fields.law import Law
-from eqlearn.fields.subsets import Standard
 from eqlearn.fields.terms import Names
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import never

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 import sympy as sp
 from scipy.interpolate import BSpline
 
-from eqlearn.fields.subsets import Regression, Standard, Subset
+from eqlearn.fields.evidence import Standard, best_sums
 from eqlearn.fields.terms import Names, Order, Term, monomials, orders
 from eqlearn.fields.weak import WeakForm
+from eqlearn.numerics.subsets import Regression, Subset
 from eqlearn.symbolic.expressions import real_symbol
 
 DEGREE = 5
@@ -112,7 +113,9 @@ class FreeFit:
         # What the free function makes up for is no term of its own.
         own = np.linalg.norm(rest, axis=0) > 1e-6 * whole
         rest = rest * np.where(own, 1.0, 0.0)
-        made = Regression.of(rest[:, :-1], rest[:, -1], noise, self.form.independent, self.form.settings)
+        made = Regression.of(
+            rest[:, :-1], rest[:, -1], noise, self.form.independent, self.form.settings.min_signal
+        )
         # The target's size stays that of the whole, so that what is left is comparable.
         share = float(np.linalg.norm(rest[:, -1]) / whole[-1])
         return made if share == 0 else _shrunk(made, share)
@@ -134,14 +137,9 @@ class FreeFit:
 
 
 def _shrunk(made: Regression, share: float) -> Regression:
-    triangle = made.triangle.copy()
-    triangle[:, -1] *= share
-    noise = made.noise.copy()
-    noise[-1] *= share
-    noise[:, -1] *= share
-    scales = made.scales.copy()
-    scales[-1] /= share
-    return Regression(triangle, noise, scales, made.independent, made.settings)
+    sizes = np.append(np.ones(made.count), share)
+    noise = None if made.noise is None else made.noise * np.outer(sizes, sizes)
+    return replace(made, factor=made.factor * sizes, scales=made.scales / sizes, noise=noise)
 
 
 def free_column(form: WeakForm, term: FreeTerm, function: Any) -> np.ndarray:
@@ -170,8 +168,8 @@ def best_free(
     for term in free_terms(names):
         every = values_of(form, term.variable)
         fit = FreeFit(form, term, Splines.over(every, settings.knots), terms, target)
-        sums = fit.regression.best(most)
-        standard = fit.regression.standard(sums)
+        sums = best_sums(fit.regression, most, settings)
+        standard = Standard.of(fit.regression, sums, settings)
         best = min(sums, key=standard.score)
         found.append((fit, best, standard))
     return sorted(found, key=lambda f: f[2].score(f[1]))

@@ -11,8 +11,8 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.fields.evidence import Evidence, jackknife
-from eqlearn.fields.subsets import Regression
 from eqlearn.fields.terms import Names, Term, carried
+from eqlearn.numerics.subsets import Regression
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted
 from eqlearn.symbolic.parametric import Constant
@@ -104,20 +104,17 @@ def _without_sources(
 
 def _fitted(evidence: Evidence, width: int, places: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients at one width, and their standard errors from leaving out blocks."""
-    form, regression = evidence.forms[width], evidence.regressions[width]
+    form = evidence.forms[width]
     columns, target = (
         form.columns([evidence.terms[p] for p in places] or [evidence.target]),
         form.column(evidence.target),
     )
-    scale = np.outer(regression.scales, regression.scales)
-    chosen = [*places, regression.count]
-    noise = (regression.noise * scale)[np.ix_(chosen, chosen)]
-    settings = regression.settings
+    noise = form.noise_products([*(evidence.terms[p] for p in places), evidence.target])
     if not places:
         return np.empty(0), np.empty(0)
 
     def fit(rows: np.ndarray) -> np.ndarray:
-        part = Regression.of(columns[rows], target[rows], noise * rows.mean(), form.independent, settings)
+        part = Regression.of(columns[rows], target[rows], noise * rows.mean(), form.independent)
         return part.fitted(range(len(places))).coefficients
 
     every = np.ones(len(target), dtype=bool)

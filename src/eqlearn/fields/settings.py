@@ -14,13 +14,17 @@ class FieldSettings:
     **The library:** products of fields up to `degree`, and their derivatives in space up to `derivatives` (or
     `derivatives_in_space` in two or three dimensions, where those of products end at the second).
 
-    **Test functions** fall to `edge` at the last point of their support and, in Fourier space, reach the
-    corner of the fields' spectrum `corner_deviations` standard deviations from their middle, times each of
-    `widths`. Their support has at least `min_half_width` points to each side and leaves room for
-    `min_windows` side by side. They stand `per_width` times for each standard deviation, at most `max_rows`
-    of them in all. Widths are left out whose best sum holds more than `max_noise` noise, of the target's
-    square, or which have fewer than `min_independent` rows. Noise below `clean`, of a field's spread, leaves
-    derivatives at points alone; what noise adds to products is measured at `sampled_points`.
+    **Test functions**, in Fourier space, reach the corner of the fields' spectrum `corner_deviations`
+    standard deviations from their middle, times each of `widths`. Their support has at least `min_half_width`
+    points to each side and leaves room for `min_windows` side by side. They stand `per_width` times for each
+    standard deviation, at most `max_rows` of them in all; fewer than `min_rows` that see no hole can't tell
+    terms apart. Widths are left out whose best sum holds more than `max_noise` noise, of the target's square,
+    or which have fewer than `min_independent` rows. Uneven axes are integrated on a grid `finer` times as
+    fine, through splines of the highest degree that amplifies the square of noise at most `max_amplified`
+    times as much as straight lines do, or `max_amplified_clean` where there is none.
+
+    **Noise** is at most what differences up to the order `max_difference` leave. Below `clean`, of a field's
+    spread, it leaves derivatives at points alone; what it adds to products is measured at `sampled_points`.
 
     **Selection:** sums of up to `max_terms` columns, of which the best `beam` of each number are carried on,
     and `shortlist` compared at all widths; columns of which less than `min_signal` is not noise are not
@@ -40,7 +44,6 @@ class FieldSettings:
     degree: int = 3
     derivatives: int = 4
     derivatives_in_space: int = 4
-    edge: float = 1e-10
     corner_deviations: float = 2.0
     widths: tuple[float, ...] = (1.5, 1.0, 0.6, 0.4)
     min_half_width: int = 6
@@ -51,6 +54,11 @@ class FieldSettings:
     min_independent: float = 8.0
     clean: float = 1e-4
     sampled_points: int = 100_000
+    max_difference: int = 8
+    min_rows: int = 12
+    finer: int = 4
+    max_amplified: float = 1.2
+    max_amplified_clean: float = 100.0
     max_terms: int = 9
     beam: int = 24
     shortlist: int = 60
@@ -76,7 +84,7 @@ class FieldSettings:
             check_least(name, getattr(self, name))
         for name in ("derivatives", "derivatives_in_space"):
             check_least(name, getattr(self, name), 2)
-        for name in ("edge", "corner_deviations", "per_width"):
+        for name in ("corner_deviations", "per_width"):
             check_positive(name, getattr(self, name))
 
 

@@ -10,8 +10,9 @@ from functools import cached_property
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from eqlearn.fields.derivatives import local_polynomials, spectral
+from eqlearn.fields.derivatives import spectral
 from eqlearn.fields.terms import Names
+from eqlearn.numerics.savitzky_golay import local_polynomials
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Formula
 

@@ -54,6 +54,8 @@ EXACT_MOTION = 10 * MOTION_TOLERANCE
 WEAK_ROUNDING = 1e-10
 # Noise never leaves as little as this of a sum that was chosen among many; exact values do.
 EXACT_WEAK = 1e-8
+# What is left of a test function one step before its end: sums over its support are integrals to rounding.
+VANISHED = 1e-10
 # A smaller move of a start or a constant, relative to the state's spread or to itself, is rounding.
 MOTION_ROUNDING = 1e-13
 
@@ -65,6 +67,11 @@ NO_COEFFICIENT = 1e-7
 NO_TERM = 1e-6
 # A library function that keeps less than this part of itself beside the others adds rounding, not shape.
 DISTINCT = 1e-6
+# A direction of columns of size 1 that holds less than this part of the largest is a relation among them.
+DEPENDENT = 1e-12
+# Noise below this part of a column's square changes no digit that matters, and neither does what is left of
+# it without noise; products of unit vectors leave this much of nothing once noise has been taken off them.
+NO_NOISE, NOTHING_LEFT = 1e-9, 1e-13
 # The squared sine of their angle below which library functions have one direction.
 PARALLEL = 1e-9
 # A relative difference of errors below this says nothing about which fit is the better one.
