@@ -151,7 +151,8 @@ def _continuous(trajectories: Trajectories, form: Form, settings: MotionSettings
     noise = noise_level(series, settings) / trajectories.spread
     noisy = noise > settings.clean
     states = [np.where(noisy, s, one) for s, one in zip(smooth_states(series, settings), series, strict=True)]
-    sigma = deviations(series, states) if noisy.any() else [np.ones_like(one) for one in series]
+    # What is clean counts the same at all times.
+    sigma = [np.where(noisy, each, 1.0) for each in deviations(series, states, settings)]
     weak = tuple(
         WeakForm.of([one[:, k] for one in series], dt, [s[:, k] for s in sigma], order, settings)
         for k in range(count)

@@ -87,7 +87,7 @@ class MotionSettings:
     max_behind: float = 20.0
     clean: float = 1e-5
     maybe_clean: float = 5e-3
-    max_difference: int = 8
+    max_difference: int = 10
     least_noise: float = 0.01
     max_gap: float = 10.0
     exact_spline: float = 1e-3

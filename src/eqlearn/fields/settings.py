@@ -54,7 +54,7 @@ class FieldSettings:
     min_independent: float = 8.0
     clean: float = 1e-4
     sampled_points: int = 100_000
-    max_difference: int = 8
+    max_difference: int = 10
     min_rows: int = 12
     finer: int = 4
     max_amplified: float = 1.2

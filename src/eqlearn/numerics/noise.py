@@ -11,7 +11,11 @@ import numpy as np
 def white_noise(arrays: Sequence[np.ndarray], highest: int, axis: int = 0) -> float:
     """The standard deviation of white noise in arrays that are smooth along an axis with equal steps, at
     most: the smallest root mean square of differences up to the `highest` order, in units of what noise of
-    deviation 1 has there. NaN is left out."""
+    deviation 1 has there. NaN is left out.
+
+    A difference of order 2n is what a polynomial of degree 2n - 2 misses a value by that its n neighbours on
+    either side predict: leaving out values in windows of Savitzky & Golay finds the same.
+    """
     shortest = min(one.shape[axis] for one in arrays)
     levels = []
     for order in range(1, min(highest, shortest - 2) + 1):
