@@ -6,10 +6,10 @@ import sympy as sp
 
 import made_fields as made
 from eqlearn import Field, FieldSettings, InvalidArgument
-from eqlearn.fields.derivatives import spectral
 from eqlearn.fields.settings import FIELDS
 from eqlearn.fields.terms import Jet, Names, Term, carried, conserved, pointwise
 from eqlearn.fields.weak import WeakForm, noise_levels, weak_forms
+from eqlearn.numerics.grids import spectral
 from eqlearn.symbolic.expressions import real_symbol
 
 NAMES = Names(("u", "v"), ("x", "t"))

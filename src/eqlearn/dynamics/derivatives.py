@@ -9,8 +9,8 @@ import numpy as np
 
 from eqlearn.dynamics.settings import MOTION, MotionSettings
 from eqlearn.numerics.criteria import DECISIVE
+from eqlearn.numerics.grids import SavitzkyGolay
 from eqlearn.numerics.noise import white_noise
-from eqlearn.numerics.savitzky_golay import SavitzkyGolay
 
 
 def smooth(
@@ -20,17 +20,23 @@ def smooth(
 
     Times at the ends, where the window is not full, are left out, but never more than a fifth of a series.
     """
-    windows = [choose_window([one[:, k] for one in series], settings) for k in range(series[0].shape[1])]
+    windows = choose_windows(series, settings)
     half = max(window.half for window in windows)
-    states, rates = [], []
-    for one in series:
-        cut = min(half, len(one) // 10)
-        kept = slice(cut, len(one) - cut)
-        columns = [w.apply(one[:, k], 0) for k, w in enumerate(windows)]
-        slopes = [w.apply(one[:, k], 1) for k, w in enumerate(windows)]
-        states.append(np.stack(columns, axis=1)[kept])
-        rates.append(np.stack(slopes, axis=1)[kept] / dt)
-    return states, rates
+    kept = [slice(cut, len(one) - cut) for one in series for cut in [min(half, len(one) // 10)]]
+    states, slopes = filtered(series, windows, 0), filtered(series, windows, 1)
+    return [x[k] for x, k in zip(states, kept, strict=True)], [
+        x[k] / dt for x, k in zip(slopes, kept, strict=True)
+    ]
+
+
+def choose_windows(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> list[SavitzkyGolay]:
+    """The window of each state of series `(time, states)`."""
+    return [choose_window([one[:, k] for one in series], settings) for k in range(series[0].shape[1])]
+
+
+def filtered(series: Sequence[np.ndarray], windows: Sequence[SavitzkyGolay], order: int) -> list[np.ndarray]:
+    """The states without their noise, or their rates of change per step, at all their times."""
+    return [np.stack([w.apply(one[:, k], order) for k, w in enumerate(windows)], axis=1) for one in series]
 
 
 def choose_window(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> SavitzkyGolay:
@@ -53,30 +59,9 @@ def noise_level(series: Sequence[np.ndarray], settings: MotionSettings = MOTION)
     return np.array([white_noise([one[:, k] for one in series], settings.max_difference) for k in states])
 
 
-def smooth_states(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> list[np.ndarray]:
-    """The series `(time, states)` without their noise, at all their times."""
-    columns = []
-    for k in range(series[0].shape[1]):
-        each = [one[:, k] for one in series]
-        window = choose_window(each, settings)
-        columns.append([window.apply(one, 0) for one in each])
-    return [np.stack(states, axis=1) for states in zip(*columns, strict=True)]
-
-
-def smoother(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> list[np.ndarray]:
-    """What smooths each of these series `(time,)`, as a matrix `(time, time)`."""
-    window = choose_window(series, settings)
-    return [np.stack([window.apply(e, 0) for e in np.eye(len(one))], axis=1) for one in series]
-
-
-def slopes_of(series: Sequence[np.ndarray], dt: float, settings: MotionSettings = MOTION) -> list[np.ndarray]:
-    """Rates of change of series `(time, states)` at all their times."""
-    columns = []
-    for k in range(series[0].shape[1]):
-        each = [one[:, k] for one in series]
-        window = choose_window(each, settings)
-        columns.append([window.apply(one, 1) / dt for one in each])
-    return [np.stack(rates, axis=1) for rates in zip(*columns, strict=True)]
+def smoother(window: SavitzkyGolay, times: int) -> np.ndarray:
+    """What smooths a series of so many times, as a matrix `(time, time)`."""
+    return np.stack([window.apply(e, 0) for e in np.eye(times)], axis=1)
 
 
 def deviations(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eqlearn.search.settings import STRATEGY_ORDER, Settings
+from eqlearn.validation.options import check_fields
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,18 @@ class MotionSettings:
 
     Test functions of the weak form, at most `max_tests`, are `widths` times as wide as the one whose
     spectrum ends, at `corner_deviations` standard deviations, where that of the data turns into noise; one is
-    a quarter of a series wide. None is below `min_half_width` steps to either side. Monomials have at most
-    `max_monomial_degree` and are at most `max_monomials`; sums have at most `max_terms`, and the `beam` best
-    of each length grow, among them all pairs of at most `max_pairs` columns and all triples of at most
-    `max_triples`. At most `max_sums` of them, at most `max_behind` nats behind the best, are simulated;
-    before, the `tuned` best with constants inside of each length up to `max_tuned` are tuned, and
-    it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a factor
-    `tuning_reach` away from where they were tried. In at most `max_reweighted` times, noise inside the terms
-    is counted, too.
+    a quarter of a series wide. None is below `min_half_width` steps to either side.
+
+    Monomials have at most `max_monomial_degree` and are at most `max_monomials`; constants inside functions
+    are tried at `slopes` (of exp and tanh) and `halves` (where a Hill function is half of its largest), in
+    units of the argument's size. Logarithms, roots and inverses are of arguments above `min_argument` of
+    their size, and divisors c + u nowhere lose more than `max_cancelled` of c. Sums have at most `max_terms`,
+    and the `beam` best of each length grow, among them all pairs of at most `max_pairs` columns and all
+    triples of at most `max_triples`. At most `max_sums` of them, at most `max_behind` nats behind the best,
+    are simulated; before, the `tuned` best with constants inside of each length up to `max_tuned` are tuned,
+    and it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a
+    factor `tuning_reach` away from where they were tried. In at most `max_reweighted` times, noise inside the
+    terms is counted, too.
 
     Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where
     there is more noise than `noisy`; the last fit takes `fit_segments`, of `long_steps` in noise. A state is
@@ -74,6 +79,10 @@ class MotionSettings:
     max_tests: int = 240
     max_monomial_degree: int = 6
     max_monomials: int = 36
+    slopes: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
+    halves: tuple[float, ...] = tuple(0.05 * 100 ** (k / 8) for k in range(9))
+    min_argument: float = 1e-3
+    max_cancelled: float = 0.5
     max_terms: int = 8
     beam: int = 24
     max_pairs: int = 2000
@@ -97,6 +106,11 @@ class MotionSettings:
     until_second: float = 0.55
     until_second_choice: float = 0.68
     until_last_choice: float = 0.9
+
+    def __post_init__(self) -> None:
+        check_fields(self, ("max_terms", "beam", "max_tests", "max_difference", "sweeps", "max_monomials"))
+        check_fields(self, ("short_steps", "long_steps", "rate_rows", "fit_segments"))
+        check_fields(self, ("corner_deviations", "above_noise", "below_noise"), least=0)
 
 
 @dataclass(frozen=True)

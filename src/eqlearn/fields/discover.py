@@ -134,7 +134,7 @@ class _Task:
         if evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short:
             more = [*terms, *pointwise(count, dimensions, self.highest), *self._weighted(count)]
             evidence = self._evidence(more, name)
-        best = linear_law(evidence, evidence.best, self.names)
+        best = linear_law(evidence, evidence.best, self.names, sourceless=self.settings.sourceless)
         if self.form != "strong" and (best.unexplained or self._like_a_function(evidence)):
             best = min([best, *self._functions(evidence, name, best)], key=lambda law: law.score)
         if self.form != "weak" and best.unexplained and best.noise < self.settings.clean_rates:
@@ -145,7 +145,7 @@ class _Task:
             )  # fmt: skip
             best = best if other is None else other
         others = [
-            linear_law(evidence, places, self.names, snap=False)
+            linear_law(evidence, places, self.names, sourceless=self.settings.sourceless, snap=False)
             for places in evidence.front
             if len(places) < len(evidence.best)
         ]
@@ -195,7 +195,7 @@ class _Task:
         """Terms with coordinates; the inverse of one where the axis does not come near zero."""
         axes = []
         for place, values in enumerate(self.field.axes.values()):
-            far = float(np.abs(values).min()) > 0.02 * float(np.abs(values).max())
+            far = float(np.abs(values).min()) > self.settings.min_coordinate * float(np.abs(values).max())
             axes.append((place, (1, 2, -1) if far else (1, 2)))
         return weighted(fields, axes, self.highest)
 
@@ -231,7 +231,9 @@ class _Task:
         )  # fmt: skip
         label = {n: f"{n}_{self.field.time * self.order}" for n in self.targets}
         missed = tuple(label[n] for n, law in zip(self.targets, best, strict=True) if law.unexplained)
-        return FoundPDE(found, tuple(label.values()), self.order, self.noise, missed, self.field)
+        return FoundPDE(
+            found, tuple(label.values()), self.order, self.noise, missed, self.field, self.settings
+        )
 
     @staticmethod
     def _candidate(laws: Sequence[Law], variables: Sequence[str]) -> Candidate:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.terms import Term
-from eqlearn.numerics.criteria import information_criterion
+from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, FLOORS, information_criterion
 from eqlearn.numerics.subsets import Regression, Subset, sparse_path
 
 
@@ -53,6 +54,12 @@ class Standard:
         observations = few + share * (regression.independent - few)
         return cls(observations, fullest.noise, floor, regression.independent, regression.count)
 
+    def unexplained(self, loss: float, noise: float) -> bool:
+        """Whether a sum that leaves `loss`, of which `noise` is noise, misses more than chance and the floor
+        explain."""
+        chance = noise * CHANCE_DEVIATIONS * math.sqrt(2 / self.independent)
+        return max(loss - noise, 0.0) > chance + FLOORS * self.floor
+
     def score(self, one: Subset) -> float:
         """Nats for the data and the terms. Noise that a sum amplifies counts as far as it is uncertain: a
         sum is not better for cancelling noise."""
@@ -64,13 +71,8 @@ class Standard:
 
 def best_sums(regression: Regression, most: int, settings: FieldSettings) -> list[Subset]:
     """The best sums of each number of columns up to `most`, `beam` of each, without the bias of noise."""
-    sizes: dict[int, int] = {}
-    found = []
-    for places in sparse_path(regression, most, settings.beam):
-        sizes[len(places)] = sizes.get(len(places), 0) + 1
-        if sizes[len(places)] <= settings.beam:
-            found.append(regression.fitted(places))
-    return found
+    sizes = groupby(sparse_path(regression, most, settings.beam), key=len)
+    return [regression.fitted(places) for _, some in sizes for places in islice(some, settings.beam)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,21 +138,15 @@ class Evidence:
 
     def unexplained(self, places: Sequence[int]) -> bool:
         """Whether a support misses more than noise and the grid explain, at every width."""
-        return all(
-            _significant(r.fitted(places), s) for r, s in zip(self.regressions, self.standards, strict=True)
-        )
+        pairs = [(r.fitted(places), s) for r, s in zip(self.regressions, self.standards, strict=True)]
+        return all(standard.unexplained(one.loss, one.noise) for one, standard in pairs)
 
 
 def _usable(noise: Sequence[float], standards: Sequence[Standard], settings: FieldSettings) -> list[int]:
     """The widths whose test functions leave neither too much noise nor too few rows, at least one."""
-    quiet = [k for k, n in enumerate(noise) if n <= max(settings.max_noise, 1.5 * min(noise))]
+    quiet = [k for k, n in enumerate(noise) if n <= max(settings.max_noise, settings.as_quiet * min(noise))]
     most = max(standards[k].independent for k in quiet)
     return [k for k in quiet if standards[k].independent >= min(settings.min_independent, most)]
-
-
-def _significant(one: Subset, standard: Standard) -> bool:
-    chance = one.noise * 4 * math.sqrt(2 / standard.independent)
-    return one.misfit > chance + 10 * standard.floor
 
 
 def _by_size(sums: Sequence[Subset]) -> list[Subset]:

@@ -195,8 +195,7 @@ def _law(
     price = structure_cost(function, 1) + len(places) * math.log(max(standard.places, 2))
     parameters = len(places) + len(formula.constants)
     score = information_criterion(observations, misfit, parameters, placed=False) + price
-    chance = noise * 4 * math.sqrt(2 / standard.independent)
-    missed = final.loss - noise > chance + 10 * standard.floor
+    missed = standard.unexplained(final.loss, noise)
     return Law(whole, constants, math.sqrt(final.loss), math.sqrt(noise), score, missed)
 
 

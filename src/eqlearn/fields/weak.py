@@ -9,12 +9,42 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.fields.derivatives import Jets
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.terms import Jet, Order, Term
+from eqlearn.numerics.grids import local_polynomials, spectral
 from eqlearn.numerics.noise import product, white_noise
 from eqlearn.numerics.windows import Window, amplitudes, corner, half_width
 from eqlearn.validation.fields import Field
+
+
+class Jets:
+    """Derivatives of a field at its points, each made once; `half` as for `differentiated`."""
+
+    def __init__(self, field: Field, half: tuple[int, ...]) -> None:
+        self.field, self.half = field, half
+        self._known: dict[tuple[int, Jet], np.ndarray] = {}
+
+    def __call__(self, experiment: int, jet: Jet) -> np.ndarray:
+        if (experiment, jet) not in self._known:
+            values = self.field.experiments[experiment][self.field.names[jet.field]]
+            made = differentiated(self.field, values.astype(np.float64), jet.order, self.half)
+            self._known[experiment, jet] = made
+        return self._known[experiment, jet]
+
+
+def differentiated(field: Field, values: np.ndarray, order: Order, half: tuple[int, ...]) -> np.ndarray:
+    """The derivative of values `(space..., time)`; local polynomials are as wide as `half` windows along each
+    axis, and smooth as far as they are wide."""
+    for place, count in enumerate(order):
+        axis = tuple(field.axes)[place]
+        if axis in field.periodic and half[place] == 0:
+            values = spectral(values, place, field.length(axis), count)
+        elif count or half[place]:
+            matrix = local_polynomials(field.axes[axis], count, max(half[place], count + 2))
+            moved = np.moveaxis(values, place, 0)
+            rest = matrix @ moved.reshape(len(moved), -1)
+            values = np.moveaxis(rest.reshape(moved.shape), 0, place)
+    return values
 
 
 @dataclass(eq=False)
@@ -189,12 +219,8 @@ class WeakForm:
 def noise_levels(field: Field, settings: FieldSettings) -> dict[str, float]:
     """The standard deviation of each field's noise, at most: the smallest along any axis with even steps."""
     even = [k for k, axis in enumerate(field.axes) if field.even(axis)] or list(range(len(field.axes)))
-    return {
-        name: min(
-            white_noise([one[name] for one in field.experiments], settings.max_difference, k) for k in even
-        )
-        for name in field.names
-    }
+    arrays = {n: [one[n] for one in field.experiments] for n in field.names}
+    return {n: min(white_noise(a, settings.max_difference, k) for k in even) for n, a in arrays.items()}
 
 
 def spectrum(field: Field, place: int) -> np.ndarray:

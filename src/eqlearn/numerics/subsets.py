@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import DEPENDENT, DISTINCT, FREE_IN_SQUARES, NO_NOISE, NOTHING_LEFT
+from eqlearn.numerics.criteria import DEPENDENT, DISTINCT, FREE_IN_SQUARES, NO_NOISE, NOTHING_LEFT, credible
 
 Places = tuple[int, ...]
 
@@ -205,7 +205,7 @@ def sparse_path(
     found[0][()] = 1.0
     for start in starts:
         places = tuple(sorted(set(start) & set(regression.usable.tolist())))
-        while len(places) > 1 and len(places) <= 0.8 * regression.independent:
+        while len(places) > 1 and credible(len(places), round(regression.independent)):
             fewer = regression.shrunk(places)
             places = min(fewer, key=lambda p: fewer[p])
             if len(places) < len(sizes):

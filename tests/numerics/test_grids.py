@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eqlearn.numerics.savitzky_golay import SavitzkyGolay, local_polynomials
+from eqlearn.numerics.grids import SavitzkyGolay, local_polynomials
 
 
 @pytest.mark.parametrize("order", [0, 1])

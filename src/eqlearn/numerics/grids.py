@@ -1,4 +1,4 @@
-"""Local polynomials: smooth values and derivatives from the points around each (Savitzky & Golay 1964)."""
+"""Derivatives on grids: by local polynomials, which smooth (Savitzky & Golay 1964), and spectral."""
 
 from __future__ import annotations
 
@@ -59,3 +59,17 @@ def local_polynomials(
     ]
     rows = np.repeat(np.arange(count), 2 * half + 1)
     return sparse.csr_array((np.concatenate(entries), (rows, columns.ravel())), shape=(count, count))
+
+
+def spectral(values: np.ndarray, place: int, length: float, order: int) -> np.ndarray:
+    """The derivative along a periodic axis, by Fourier's transform."""
+    if order == 0:
+        return values
+    count = values.shape[place]
+    wave = 2j * math.pi * np.fft.rfftfreq(count, length / count)
+    if order % 2 and count % 2 == 0:
+        wave[-1] = 0.0
+    shape = [1] * values.ndim
+    shape[place] = len(wave)
+    spectrum = np.fft.rfft(values, axis=place) * (wave**order).reshape(shape)
+    return np.fft.irfft(spectrum, count, axis=place)
