@@ -65,3 +65,11 @@ def test_bad_groups_are_refused_in_a_sentence(tmp_path, capsys, table, message):
 
     assert main(["fit", str(tmp_path / "data.csv"), "--target", "y", "--group", "sample"]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_what_can_not_go_with_a_group_is_named_as_it_was_typed(springs, capsys):
+    data = str(springs / "springs.csv")
+
+    assert main(["fit", data, "--target", "force", "--group", "sample", "--loss", "auto"]) != 0
+
+    assert "`--group` can't be used with `--loss`; leave one out" in capsys.readouterr().err

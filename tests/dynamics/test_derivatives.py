@@ -1,7 +1,6 @@
 import numpy as np
-import pytest
 
-from eqlearn.dynamics.derivatives import SavitzkyGolay, choose_window, noise_level, smooth
+from eqlearn.dynamics.derivatives import choose_window, noise_level, smooth
 from moving import lorenz, series_of
 
 
@@ -42,12 +41,3 @@ def test_more_noise_asks_for_a_wider_window():
     ]
 
     assert halves[0] < halves[1]
-
-
-@pytest.mark.parametrize("order", [0, 1])
-def test_a_window_is_exact_on_its_own_polynomials(order):
-    times = np.arange(30.0)
-    cubic = 2 - times + 0.3 * times**2 - 0.01 * times**3
-    true = [cubic, -1 + 0.6 * times - 0.03 * times**2][order]
-
-    np.testing.assert_allclose(SavitzkyGolay(5, 4).apply(cubic, order), true, atol=1e-8)

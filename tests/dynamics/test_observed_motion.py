@@ -133,3 +133,16 @@ def test_an_input_that_jumps_is_interpolated_by_straight_lines():
 
     assert curve.min() >= 0
     assert curve.max() <= 1
+
+
+def test_one_state_may_be_noisy_and_another_clean():
+    motion = swinging(EVEN)
+    motion[:, 0] += 0.01 * np.random.default_rng(3).normal(size=len(motion))
+
+    prepared = Prepared.of(
+        read_observed(motion, STEP, ["x", "v"], continuous=True, fewest=7), find_form("ode"), MOTION
+    )
+
+    assert prepared.noise[0] > 100 * prepared.noise[1]
+    assert all(np.isfinite(form.tests).all() and form.rows > 10 for form in prepared.weak)
+    assert all(np.isfinite(weights).all() for weights in prepared.weights)

@@ -3,6 +3,7 @@ import pytest
 import sympy as sp
 
 from eqlearn.dynamics.library import SHAPES, Atom, Term, allowed_shapes, columns, library
+from eqlearn.dynamics.settings import MOTION
 from eqlearn.search.settings import SCIENCE
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
@@ -14,7 +15,7 @@ EVERY = library(X, allowed_shapes(SCIENCE), 8)
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_shape_has_the_same_values_on_arrays_and_as_a_formula(name):
-    constant = 0.7 if SHAPES[name].constants(1.0) else None
+    constant = 0.7 if SHAPES[name].constants(1.0, MOTION) else None
     term = Term((1, 2), (Atom(name, ((0, 1),), constant),))
 
     formula = Equation(term.expression(SYMBOLS), ("x", "y"))

@@ -1,7 +1,6 @@
 import numpy as np
-import pytest
 
-from eqlearn.dynamics.weak import WeakForm, corner_frequency, half_widths
+from eqlearn.dynamics.weak import WeakForm, half_widths
 
 DT = 0.02
 TIMES = DT * np.arange(400)
@@ -53,15 +52,6 @@ def test_series_do_not_meet():
     rates = np.concatenate([-0.5 * first, -0.5 * (second - 7)])
 
     np.testing.assert_allclose(weak.tests @ rates, weak.target, atol=1e-8 * np.abs(weak.target).max())
-
-
-@pytest.mark.parametrize("periods", [3, 20])
-def test_the_spectrum_of_a_wave_in_noise_ends_above_its_frequency(periods):
-    noise = 0.02 * np.random.default_rng(1).standard_normal(400)
-
-    corner = corner_frequency(np.sin(2 * np.pi * periods * np.arange(400) / 400) + noise)
-
-    assert periods <= corner <= periods + 20
 
 
 def test_faster_motion_has_narrower_test_functions():

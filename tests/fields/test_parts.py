@@ -1,28 +1,18 @@
 """The parts of the search for equations of fields do what they say."""
 
-import math
-
 import numpy as np
 import pytest
 import sympy as sp
 
 import made_fields as made
 from eqlearn import Field, FieldSettings, InvalidArgument
-from eqlearn.fields.derivatives import local_polynomials, spectral
-from eqlearn.fields.noise import hermite, noise_levels
 from eqlearn.fields.settings import FIELDS
 from eqlearn.fields.terms import Jet, Names, Term, carried, conserved, pointwise
-from eqlearn.fields.weak import WeakForm, weak_forms
+from eqlearn.fields.weak import WeakForm, noise_levels, weak_forms
+from eqlearn.numerics.grids import spectral
 from eqlearn.symbolic.expressions import real_symbol
 
 NAMES = Names(("u", "v"), ("x", "t"))
-
-
-def test_products_of_noisy_fields_are_right_on_average():
-    noisy = 0.7 + 0.5 * np.random.default_rng(0).normal(size=400_000)
-
-    for power in (1, 2, 3, 4):
-        assert hermite(noisy, power, 0.5).mean() == pytest.approx(0.7**power, abs=0.01)
 
 
 @pytest.mark.parametrize("level", [0.01, 0.3])
@@ -30,9 +20,8 @@ def test_the_noise_of_a_field_is_seen(level):
     u = np.sin(made.X[:, None] - made.T)
     noisy = u + level * np.random.default_rng(0).normal(size=u.shape)
 
-    assert noise_levels(Field({"u": noisy}, {"x": made.X, "t": made.T}))["u"] == pytest.approx(
-        level, rel=0.05
-    )
+    field = Field({"u": noisy}, {"x": made.X, "t": made.T})
+    assert noise_levels(field, FIELDS)["u"] == pytest.approx(level, rel=0.05)
 
 
 def test_terms_are_written_out_by_the_chain_rule():
@@ -101,10 +90,6 @@ def test_derivatives_at_points_are_right():
     k = 2 * np.pi / 20
 
     assert np.abs(spectral(u, 0, 20.0, 2) + k**2 * u).max() < 1e-12
-    uneven = np.sort(np.random.default_rng(0).uniform(0, 10, 200))
-    slope = local_polynomials(uneven, 1, 4) @ np.sin(uneven)
-    assert np.abs(slope - np.cos(uneven))[10:-10].max() < 1e-3
-    assert math.isfinite(float(np.abs(slope).max()))
 
 
 def test_the_slope_of_a_product_has_two_parts_of_which_one_is_the_flow_s():

@@ -18,7 +18,7 @@ def dimensions(*units):
 
 
 def test_the_pendulum_has_one_product_and_no_group():
-    (groups,) = buckingham(dimensions("m", "m/s**2"), dimension_of("s", "T"))
+    (groups,) = buckingham(dimensions("m", "m/s**2"), dimension_of("s", "T"), 100)
 
     assert groups.scale == (Fraction(1, 2), Fraction(-1, 2))
     assert groups.groups == ()
@@ -27,7 +27,7 @@ def test_the_pendulum_has_one_product_and_no_group():
 def test_every_group_is_without_a_unit_and_the_scale_has_the_targets():
     columns, target = dimensions("kg", "m/s", "m/s", "1", "m", "s"), dimension_of("J", "E")
 
-    choices = buckingham(columns, target)
+    choices = buckingham(columns, target, 100)
 
     assert choices
     for groups in choices:
@@ -40,7 +40,7 @@ def test_every_group_is_without_a_unit_and_the_scale_has_the_targets():
 
 
 def test_a_unit_out_of_reach_has_no_groups():
-    assert buckingham(dimensions("m", "s"), dimension_of("kg", "y")) == []
+    assert buckingham(dimensions("m", "s"), dimension_of("kg", "y"), 100) == []
 
 
 LAWS = {

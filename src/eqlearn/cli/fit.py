@@ -12,7 +12,7 @@ from eqlearn.cli import options
 from eqlearn.cli.live import live_view
 from eqlearn.cli.printing import displayed, print_found, run_folder
 from eqlearn.errors import InvalidArgument
-from eqlearn.validation.options import SearchPenalty
+from eqlearn.validation.options import SearchPenalty, check_alone
 
 if TYPE_CHECKING:
     from eqlearn.io.tables import Measurements
@@ -134,6 +134,11 @@ def fit(
     from eqlearn.io.tables import read_measurements
 
     options.check_resume(resume, out)
+    check_alone(
+        {"--group": group or None, "--varies": varies or None},
+        {"--y-error": y_error or None, "--x-error": x_error or None, "--units": units or None,
+         "--loss": None if loss is Loss.squares else loss},
+    )  # fmt: skip
     if impute:
         raise InvalidArgument(
             "`--impute` is not offered: a law found in values that a formula made up is that formula; leave "

@@ -4,40 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from eqlearn.dynamics.settings import MOTION, MotionSettings
 from eqlearn.numerics.criteria import DECISIVE
-
-
-@dataclass(frozen=True)
-class SavitzkyGolay:
-    """The filter of Savitzky and Golay (1964): a polynomial of some `degree`, fitted to the `2 * half + 1`
-    values around each time."""
-
-    half: int
-    degree: int
-
-    def weights(self, order: int) -> np.ndarray:
-        """What each value of a window counts, `(places, places)`, for the value (`order` 0) or the slope per
-        step (1) at each place in the window; the middle row serves all times but the ends."""
-        places = np.arange(-self.half, self.half + 1) / self.half
-        powers = np.arange(self.degree + 1)
-        fit = np.linalg.pinv(places[:, None] ** powers)
-        if order == 0:
-            return np.asarray(places[:, None] ** powers @ fit)
-        slopes = np.zeros((len(places), len(powers)))
-        slopes[:, 1:] = powers[1:] * places[:, None] ** (powers[1:] - 1) / self.half
-        return np.asarray(slopes @ fit)
-
-    def apply(self, series: np.ndarray, order: int) -> np.ndarray:
-        """Smoothed values of a series `(time,)`, or slopes per step; the ends lean on the nearest window."""
-        weights, half = self.weights(order), self.half
-        middle = np.convolve(series, weights[half, ::-1], mode="valid")
-        start, end = weights[:half] @ series[: 2 * half + 1], weights[half + 1 :] @ series[-2 * half - 1 :]
-        return np.concatenate([start, middle, end])
+from eqlearn.numerics.grids import SavitzkyGolay
+from eqlearn.numerics.noise import white_noise
 
 
 def smooth(
@@ -47,17 +20,23 @@ def smooth(
 
     Times at the ends, where the window is not full, are left out, but never more than a fifth of a series.
     """
-    windows = [choose_window([one[:, k] for one in series], settings) for k in range(series[0].shape[1])]
+    windows = choose_windows(series, settings)
     half = max(window.half for window in windows)
-    states, rates = [], []
-    for one in series:
-        cut = min(half, len(one) // 10)
-        kept = slice(cut, len(one) - cut)
-        columns = [w.apply(one[:, k], 0) for k, w in enumerate(windows)]
-        slopes = [w.apply(one[:, k], 1) for k, w in enumerate(windows)]
-        states.append(np.stack(columns, axis=1)[kept])
-        rates.append(np.stack(slopes, axis=1)[kept] / dt)
-    return states, rates
+    kept = [slice(cut, len(one) - cut) for one in series for cut in [min(half, len(one) // 10)]]
+    states, slopes = filtered(series, windows, 0), filtered(series, windows, 1)
+    return [x[k] for x, k in zip(states, kept, strict=True)], [
+        x[k] / dt for x, k in zip(slopes, kept, strict=True)
+    ]
+
+
+def choose_windows(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> list[SavitzkyGolay]:
+    """The window of each state of series `(time, states)`."""
+    return [choose_window([one[:, k] for one in series], settings) for k in range(series[0].shape[1])]
+
+
+def filtered(series: Sequence[np.ndarray], windows: Sequence[SavitzkyGolay], order: int) -> list[np.ndarray]:
+    """The states without their noise, or their rates of change per step, at all their times."""
+    return [np.stack([w.apply(one[:, k], order) for k, w in enumerate(windows)], axis=1) for one in series]
 
 
 def choose_window(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> SavitzkyGolay:
@@ -75,39 +54,14 @@ def choose_window(series: Sequence[np.ndarray], settings: MotionSettings = MOTIO
 
 
 def noise_level(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> np.ndarray:
-    """The standard deviation of each state's noise: how far values are from what their neighbours predict."""
-    times = min(len(one) for one in series)
-    left = [
-        min(_left_out([one[:, k] for one in series], window) for window in _windows(times, settings))
-        for k in range(series[0].shape[1])
-    ]
-    return np.sqrt(left)
+    """The standard deviation of each state's noise, at most."""
+    states = range(series[0].shape[1])
+    return np.array([white_noise([one[:, k] for one in series], settings.max_difference) for k in states])
 
 
-def smooth_states(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> list[np.ndarray]:
-    """The series `(time, states)` without their noise, at all their times."""
-    columns = []
-    for k in range(series[0].shape[1]):
-        each = [one[:, k] for one in series]
-        window = choose_window(each, settings)
-        columns.append([window.apply(one, 0) for one in each])
-    return [np.stack(states, axis=1) for states in zip(*columns, strict=True)]
-
-
-def smoother(series: Sequence[np.ndarray], settings: MotionSettings = MOTION) -> list[np.ndarray]:
-    """What smooths each of these series `(time,)`, as a matrix `(time, time)`."""
-    window = choose_window(series, settings)
-    return [np.stack([window.apply(e, 0) for e in np.eye(len(one))], axis=1) for one in series]
-
-
-def slopes_of(series: Sequence[np.ndarray], dt: float, settings: MotionSettings = MOTION) -> list[np.ndarray]:
-    """Rates of change of series `(time, states)` at all their times."""
-    columns = []
-    for k in range(series[0].shape[1]):
-        each = [one[:, k] for one in series]
-        window = choose_window(each, settings)
-        columns.append([window.apply(one, 1) / dt for one in each])
-    return [np.stack(rates, axis=1) for rates in zip(*columns, strict=True)]
+def smoother(window: SavitzkyGolay, times: int) -> np.ndarray:
+    """What smooths a series of so many times, as a matrix `(time, time)`."""
+    return np.stack([window.apply(e, 0) for e in np.eye(times)], axis=1)
 
 
 def deviations(

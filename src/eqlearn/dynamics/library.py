@@ -20,16 +20,16 @@ from eqlearn.symbolic.expressions import fitted
 class Shape:
     """An elementary function g(u) or g(u; c), on arrays and on symbols.
 
-    `constants(size)` are trial values of c for arguments of this size, none where there is no c; a `positive`
-    one is for arguments that have no other sign and stay away from zero, a `divisor` for those that nearly
-    have no other. `degree` is that of the monomials that it is multiplied with. It takes all `primitives` of
-    one of the sets to write it.
+    `constants(size, settings)` are trial values of c for arguments of this size, none where there is no c; a
+    `positive` one is for arguments that have no other sign and stay away from zero, a `divisor` for those
+    that nearly have no other. `degree` is that of the monomials that it is multiplied with. It takes all
+    `primitives` of one of the sets to write it.
     """
 
     name: str
     values: Callable[[np.ndarray, float], np.ndarray]
     expression: Callable[[sp.Expr, sp.Expr], sp.Expr]
-    constants: Callable[[float], Sequence[float]] = lambda size: ()
+    constants: Callable[[float, MotionSettings], Sequence[float]] = lambda size, settings: ()
     positive: bool = False
     divisor: bool = False
     degree: int = 1
@@ -41,10 +41,9 @@ _INVERSE = (frozenset({"inv"}), frozenset({"div"}))
 
 
 def _hill(power: int) -> Shape:
-    grid = np.geomspace(0.05, 5.0, 9)
     return Shape(
         f"hill{power}", lambda u, c: 1 / (c + u**power), lambda u, c: 1 / (c + u**power),
-        lambda size: tuple(grid**power * size**power), divisor=bool(power % 2), degree=power,
+        lambda size, s: tuple((np.array(s.halves) * size) ** power), divisor=bool(power % 2), degree=power,
         primitives=_INVERSE,
     )  # fmt: skip
 
@@ -53,7 +52,6 @@ def _any(*names: str) -> tuple[frozenset[str], ...]:
     return tuple(frozenset({name}) for name in names)
 
 
-_SLOPES = (0.25, 0.5, 1.0, 2.0, 4.0)
 SHAPES: dict[str, Shape] = {
     shape.name: shape
     for shape in (
@@ -70,11 +68,11 @@ SHAPES: dict[str, Shape] = {
               primitives=_any("sqrt")),
         Shape(
             "exp", lambda u, c: np.exp(c * u), lambda u, c: sp.exp(c * u),
-            lambda size: tuple(s * k / size for k in _SLOPES for s in (1, -1)),
+            lambda size, s: tuple(sign * k / size for k in s.slopes for sign in (1, -1)),
             primitives=_any("exp"),
         ),
         Shape("tanh", lambda u, c: np.tanh(c * u), lambda u, c: sp.tanh(c * u),
-              lambda size: tuple(k / size for k in _SLOPES), primitives=_any("tanh")),
+              lambda size, s: tuple(k / size for k in s.slopes), primitives=_any("tanh")),
         *map(_hill, (1, 2, 3, 4)),
     )
 }  # fmt: skip
@@ -150,14 +148,16 @@ def library(
     shapes = [s for s in SHAPES.values() if any(names <= allowed for names in s.primitives)]
     degree = next(
         d for d in range(min(degree, settings.max_monomial_degree), 0, -1)
-        if len(_powers(count, d)) <= settings.max_monomials or d == 1
+        if len(monomials(count, d)) <= settings.max_monomials or d == 1
     )  # fmt: skip
-    terms = [Term(powers) for powers in _powers(count, degree)]
-    free = _atoms(X, shapes, fixed=True)
-    terms += [Term(powers, (atom,)) for atom in free for powers in _powers(count, SHAPES[atom.shape].degree)]
+    terms = [Term(powers) for powers in monomials(count, degree)]
+    free = _atoms(X, shapes, settings, fixed=True)
+    terms += [
+        Term(powers, (atom,)) for atom in free for powers in monomials(count, SHAPES[atom.shape].degree)
+    ]
     pairs = itertools.combinations_with_replacement([a for a in free if len(a.argument) == 1], 2)
-    terms += [Term(powers, pair) for pair in pairs for powers in _powers(count, 1)]
-    for atom in _atoms(X, shapes, fixed=False):
+    terms += [Term(powers, pair) for pair in pairs for powers in monomials(count, 1)]
+    for atom in _atoms(X, shapes, settings, fixed=False):
         (place, _), *_ = atom.argument
         for power in range(SHAPES[atom.shape].degree + 1):
             own = tuple(power * (k == place) for k in range(count))
@@ -177,13 +177,13 @@ def _distinct(terms: Sequence[Term], X: np.ndarray) -> tuple[Term, ...]:
     return tuple(term for k, term in enumerate(simple) if usable[k] and not alike[:, k].any())
 
 
-def _powers(count: int, degree: int) -> list[tuple[int, ...]]:
-    """All products of powers up to a degree, the lowest first."""
+def monomials(count: int, degree: int) -> list[tuple[int, ...]]:
+    """The powers of all products of `count` things up to a degree, the lowest first; also of none."""
     every = (p for p in itertools.product(range(degree + 1), repeat=count) if sum(p) <= degree)
     return sorted(every, key=lambda powers: (sum(powers), tuple(-p for p in powers)))
 
 
-def _atoms(X: np.ndarray, shapes: Sequence[Shape], fixed: bool) -> list[Atom]:
+def _atoms(X: np.ndarray, shapes: Sequence[Shape], settings: MotionSettings, *, fixed: bool) -> list[Atom]:
     count = X.shape[1]
     single = [((place, 1),) for place in range(count)]
     double = [((i, 1), (j, s)) for i, j in itertools.combinations(range(count), 2) for s in (1, -1)]
@@ -193,12 +193,13 @@ def _atoms(X: np.ndarray, shapes: Sequence[Shape], fixed: bool) -> list[Atom]:
             u = np.asarray(sum(sign * X[:, place] for place, sign in argument))
             size, least = float(np.sqrt((u**2).mean())), float(u.min())
             one_sign = np.ptp(np.sign(u)) == 0
-            away = least > 1e-3 * size
+            away = least > settings.min_argument * size
             # |u| of a u that never changes its sign is nothing new.
             if size == 0 or (shape.positive and not away) or (shape.name == "abs" and one_sign):
                 continue
             # A divisor c + u is nowhere near zero.
-            trials = tuple(c for c in shape.constants(size) if not shape.divisor or least > -0.5 * c)
+            every = shape.constants(size, settings)
+            trials = [c for c in every if not shape.divisor or least > -settings.max_cancelled * c]
             if fixed and not trials:
                 atoms.append(Atom(shape.name, argument))
             elif not fixed:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from eqlearn.dynamics.derivatives import deviations, noise_level, slopes_of, smooth_states, smoother
+from eqlearn.dynamics.derivatives import choose_windows, deviations, filtered, noise_level, smoother
 from eqlearn.dynamics.forms import Form
 from eqlearn.dynamics.resampled import Stretch, evenly
 from eqlearn.dynamics.segments import Segments
@@ -150,15 +150,17 @@ def _continuous(trajectories: Trajectories, form: Form, settings: MotionSettings
     series = [stretch.states for stretch in stretches]
     noise = noise_level(series, settings) / trajectories.spread
     noisy = noise > settings.clean
-    states = [np.where(noisy, s, one) for s, one in zip(smooth_states(series, settings), series, strict=True)]
-    sigma = deviations(series, states) if noisy.any() else [np.ones_like(one) for one in series]
+    windows = choose_windows(series, settings)
+    states = [np.where(noisy, s, one) for s, one in zip(filtered(series, windows, 0), series, strict=True)]
+    # What is clean counts the same at all times.
+    sigma = [np.where(noisy, each, 1.0) for each in deviations(series, states, settings)]
     weak = tuple(
         WeakForm.of([one[:, k] for one in series], dt, [s[:, k] for s in sigma], order, settings)
         for k in range(count)
     )
     weights = smoothing = None
     if noisy.all() and sum(map(len, series)) <= settings.max_reweighted:
-        each = [smoother([one[:, k] for one in series], settings) for k in range(count)]
+        each = [[smoother(window, len(one)) for one in series] for window in windows]
         smoothing = Smoothing(series, sigma, each)
     if noisy.any():
         mean = 1 / np.sqrt((1 / np.concatenate(sigma) ** 2).mean(axis=0))
@@ -166,7 +168,7 @@ def _continuous(trajectories: Trajectories, form: Form, settings: MotionSettings
         noise = np.where(noisy, np.sqrt((left**2).mean(axis=0)) / trajectories.spread, noise)
         weights = _at_observations(trajectories, stretches, [mean / d for d in sigma], 1.0)
     if order == 2:
-        rates = slopes_of(series, dt, settings)
+        rates = [slopes / dt for slopes in filtered(series, windows, 1)]
         series = [np.concatenate(pair, axis=1) for pair in zip(series, rates, strict=True)]
         states = [np.concatenate(pair, axis=1) for pair in zip(states, rates, strict=True)]
         trajectories, weights, known = _second_order(trajectories, stretches, rates, weights)

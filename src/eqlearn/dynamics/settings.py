@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from eqlearn.search.settings import STRATEGY_ORDER, Settings
+from eqlearn.validation.options import check_fields
 
 
 @dataclass(frozen=True)
@@ -15,20 +16,25 @@ class MotionSettings:
     above it (wider windows than `max_half_window` change little and cost much), and are searched in
     `rate_rows`: neighbouring rates come from the same values. States whose noise is below `clean`, in units
     of the spread, are not smoothed, and where it is below `maybe_clean` sums of terms are tried without.
-    Noise in proportion to a state is at least what it is at `least_noise` of the largest value. Series with
+    Noise is at most what differences up to the order `max_difference` leave; in proportion to a state, it is
+    at least what it is at `least_noise` of the largest value. Series with
     longer gaps than `max_gap` steps are cut there; a spline goes through values that every other one of them
     predicts to `exact_spline` of the spread.
 
-    Test functions of the weak form, at most `max_tests`, are `test_widths` times as wide as the one whose
-    spectrum ends, at `spectrum_widths` standard deviations, where that of the data turns into noise; one is
-    a quarter of a series wide. None is below `min_half_test` steps to either side. Monomials have at most
-    `max_monomial_degree` and are at most `max_monomials`; sums have at most `max_terms`, and the `beam` best
-    of each length grow, among them all pairs of at most `max_pairs` columns and all triples of at most
-    `max_triples`. At most `max_sums` of them, at most `max_behind` nats behind the best, are simulated;
-    before, the `tuned` best with constants inside of each length up to `max_tuned` are tuned, and
-    it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a factor
-    `tuning_reach` away from where they were tried. In at most `max_reweighted` times, noise inside the terms
-    is counted, too.
+    Test functions of the weak form, at most `max_tests`, are `widths` times as wide as the one whose
+    spectrum ends, at `corner_deviations` standard deviations, where that of the data turns into noise; one is
+    a quarter of a series wide. None is below `min_half_width` steps to either side.
+
+    Monomials have at most `max_monomial_degree` and are at most `max_monomials`; constants inside functions
+    are tried at `slopes` (of exp and tanh) and `halves` (where a Hill function is half of its largest), in
+    units of the argument's size. Logarithms, roots and inverses are of arguments above `min_argument` of
+    their size, and divisors c + u nowhere lose more than `max_cancelled` of c. Sums have at most `max_terms`,
+    and the `beam` best of each length grow, among them all pairs of at most `max_pairs` columns and all
+    triples of at most `max_triples`. At most `max_sums` of them, at most `max_behind` nats behind the best,
+    are simulated; before, the `tuned` best with constants inside of each length up to `max_tuned` are tuned,
+    and it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a
+    factor `tuning_reach` away from where they were tried. In at most `max_reweighted` times, noise inside the
+    terms is counted, too.
 
     Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where
     there is more noise than `noisy`; the last fit takes `fit_segments`, of `long_steps` in noise. A state is
@@ -67,12 +73,16 @@ class MotionSettings:
     hidden_segments: int = 20
     differing_errors: float = 4.0
     differing_share: float = 1e-4
-    spectrum_widths: float = 2.0
-    test_widths: tuple[float, ...] = (0.5, 1.0, 2.0)
-    min_half_test: int = 8
+    corner_deviations: float = 2.0
+    widths: tuple[float, ...] = (0.5, 1.0, 2.0)
+    min_half_width: int = 8
     max_tests: int = 240
     max_monomial_degree: int = 6
     max_monomials: int = 36
+    slopes: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
+    halves: tuple[float, ...] = tuple(0.05 * 100 ** (k / 8) for k in range(9))
+    min_argument: float = 1e-3
+    max_cancelled: float = 0.5
     max_terms: int = 8
     beam: int = 24
     max_pairs: int = 2000
@@ -86,6 +96,7 @@ class MotionSettings:
     max_behind: float = 20.0
     clean: float = 1e-5
     maybe_clean: float = 5e-3
+    max_difference: int = 10
     least_noise: float = 0.01
     max_gap: float = 10.0
     exact_spline: float = 1e-3
@@ -95,6 +106,11 @@ class MotionSettings:
     until_second: float = 0.55
     until_second_choice: float = 0.68
     until_last_choice: float = 0.9
+
+    def __post_init__(self) -> None:
+        check_fields(self, ("max_terms", "beam", "max_tests", "max_difference", "sweeps", "max_monomials"))
+        check_fields(self, ("short_steps", "long_steps", "rate_rows", "fit_segments"))
+        check_fields(self, ("corner_deviations", "above_noise", "below_noise"), least=0)
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from scipy.optimize import minimize_scalar
 
 from eqlearn.dynamics.library import Atom, Term, columns, library
 from eqlearn.dynamics.settings import MOTION, MotionSettings
-from eqlearn.dynamics.supports import Regression, Support, sparse_path
 from eqlearn.dynamics.weak import WeakForm
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_WEAK, WEAK_ROUNDING, information_criterion
+from eqlearn.numerics.subsets import Places, Regression, sparse_path
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, real_symbol
 
@@ -66,26 +66,31 @@ class TermSearch:
     ) -> list[SumOfTerms]:
         """The most promising sums, the best first, and of exact values the best of each number of terms; with
         constants inside terms where they were tried, unless they are to be tuned."""
-        regression = Regression(weak.tests @ self.columns, weak.target)
+        regression = Regression.of(weak.tests @ self.columns, weak.target)
         tiers: dict[int, list[int]] = {}
         for place, term in enumerate(self.terms):
             if not term.atoms:
                 tiers.setdefault(sum(term.powers), []).append(place)
         starts = [[p for d in range(degree + 1) for p in tiers[d]] for degree in tiers]
-        path = sparse_path(regression, starts, self.settings, stop)
+        settings = self.settings
+        path = sparse_path(
+            regression, settings.max_terms, settings.beam, max_pairs=settings.max_pairs,
+            max_triples=settings.max_triples, starts=starts, stop=stop,
+        )  # fmt: skip
+        del path[()]
         every = self._tuned_ones(regression, weak, path, stop) if tune else []
-        rows, most = regression.rows, self.settings.max_sums
-        plain = sorted(path, key=lambda s: self._score([self.terms[p] for p in s.places], s.loss, rows))
+        most = settings.max_sums
+        plain = sorted(path, key=lambda s: self._score([self.terms[p] for p in s], path[s], weak.rows))
         every += [self._read(regression, support) for support in plain[: 2 * most]]
         every = sorted({one.key: one for one in reversed(every)}.values(), key=lambda s: s.score)
-        chosen = [s for s in every if s.score <= every[0].score + self.settings.max_behind][:most]
+        chosen = [s for s in every if s.score <= every[0].score + settings.max_behind][:most]
         if chosen[0].loss > EXACT_WEAK:
             return chosen
         # The best of other numbers of terms, too: what looks exact here may not be so when it is simulated.
         sizes = {len(one.terms) for one in chosen}
         for support in plain:
-            if len(support.places) not in sizes and support.loss < chosen[0].loss:
-                sizes.add(len(support.places))
+            if len(support) not in sizes and path[support] < chosen[0].loss:
+                sizes.add(len(support))
                 chosen.append(self._read(regression, support))
         return chosen
 
@@ -102,18 +107,17 @@ class TermSearch:
         return np.asarray(np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0))
 
     def _tuned_ones(
-        self, regression: Regression, weak: WeakForm, path: Sequence[Support], stop: Callable[[], bool]
+        self, regression: Regression, weak: WeakForm, path: dict[Places, float], stop: Callable[[], bool]
     ) -> list[SumOfTerms]:
         """Of the sums with constants inside, the best of each number of terms, tuned; only fewer terms than
         an exact sum has without any can be worth their constants."""
-        inside = {s.places: any(self.terms[p].constants for p in s.places) for s in path}
-        exact = [len(s.places) for s in path if s.loss < WEAK_ROUNDING and not inside[s.places]]
+        inside = {s: any(self.terms[p].constants for p in s) for s in path}
+        exact = [len(s) for s, loss in path.items() if loss < WEAK_ROUNDING and not inside[s]]
         longest = min([self.settings.max_tuned, *(size - 1 for size in exact)])
         found = []
         for size in range(1, longest + 1):
-            some = [s for s in path if len(s.places) == size and inside[s.places]]
             shapes: set[tuple[Term, ...]] = set()
-            for support in sorted(some, key=lambda s: s.loss):
+            for support in (s for s in path if len(s) == size and inside[s]):
                 if stop() or len(shapes) >= self.settings.tuned:
                     break
                 one = self._read(regression, support)
@@ -122,10 +126,16 @@ class TermSearch:
                     found += self._shortened(weak, self._refined(weak, one))
         return found
 
-    def _read(self, regression: Regression, support: Support) -> SumOfTerms:
-        terms = tuple(self.terms[p] for p in support.places)
-        factors, loss = regression.fit(support.places)
-        return SumOfTerms(terms, tuple(factors.tolist()), loss, self._score(terms, loss, regression.rows))
+    def _read(self, regression: Regression, places: Places) -> SumOfTerms:
+        return self._sum([self.terms[p] for p in places], regression, places)
+
+    def _sum(self, terms: Sequence[Term], regression: Regression, places: Places) -> SumOfTerms:
+        fit = regression.fitted(places)
+        score = self._score(terms, fit.loss, round(regression.independent))
+        return SumOfTerms(tuple(terms), tuple(fit.coefficients.tolist()), fit.loss, score)
+
+    def _regression(self, weak: WeakForm, terms: Sequence[Term]) -> Regression:
+        return Regression.of(weak.tests @ columns(terms, self.states), weak.target)
 
     def _score(self, terms: Sequence[Term], loss: float, rows: int) -> float:
         """The information criterion, where a term's place costs as much as it takes to write the term."""
@@ -136,28 +146,22 @@ class TermSearch:
 
     def _refined(self, weak: WeakForm, one: SumOfTerms) -> SumOfTerms:
         """With the constants inside the terms at their best, one after the other."""
-        terms, best = list(one.terms), one
+        terms = list(one.terms)
         for _ in range(2):
             for atom in dict.fromkeys(a for t in terms for a in t.atoms if a.constant is not None):
                 terms = self._tuned(weak, terms, atom)
-        matrix = weak.tests @ columns(terms, self.states)
-        regression = Regression(matrix, weak.target)
-        factors, loss = regression.fit(range(len(terms)))
-        if loss < best.loss:
-            score = self._score(terms, loss, regression.rows)
-            best = SumOfTerms(tuple(terms), tuple(factors.tolist()), loss, score)
-        return best
+        tuned = self._sum(terms, self._regression(weak, terms), tuple(range(len(terms))))
+        return tuned if tuned.loss < one.loss else one
 
     def _shortened(self, weak: WeakForm, one: SumOfTerms) -> list[SumOfTerms]:
         """A sum with tuned constants, and what is left of it without terms that it turns out not to need."""
         path = [one]
         while len(path[-1].terms) > 1 and any(term.constants for term in path[-1].terms):
-            regression = Regression(weak.tests @ columns(path[-1].terms, self.states), weak.target)
-            places = regression.shortened(range(len(path[-1].terms)))[0]
-            terms = tuple(path[-1].terms[p] for p in places)
-            factors, loss = regression.fit(places)
-            score = self._score(terms, loss, regression.rows)
-            shorter = self._refined(weak, SumOfTerms(terms, tuple(factors.tolist()), loss, score))
+            regression = self._regression(weak, path[-1].terms)
+            left = regression.shrunk(tuple(range(len(path[-1].terms))))
+            places = min(left, key=lambda p: left[p])
+            terms = [path[-1].terms[p] for p in places]
+            shorter = self._refined(weak, self._sum(terms, regression, places))
             if shorter.score > path[-1].score:
                 break
             path.append(shorter)
@@ -178,7 +182,7 @@ class TermSearch:
             matrix[:, mine] = weak.tests @ columns([some[k] for k in mine], self.states)
             if not np.isfinite(matrix).all():
                 return math.inf
-            return Regression(matrix, weak.target).fit(range(len(terms)))[1]
+            return Regression.of(matrix, weak.target).fitted(range(len(terms))).loss
 
         middle, reach = math.log(abs(atom.constant or 1.0)), math.log(self.settings.tuning_reach)
         found = minimize_scalar(

@@ -17,12 +17,10 @@ from eqlearn.fields.formulas import formula_laws
 from eqlearn.fields.found import FoundPDE
 from eqlearn.fields.free import best_free
 from eqlearn.fields.law import Law, linear_law
-from eqlearn.fields.noise import noise_levels
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.strong import StrongForm, table_law
 from eqlearn.fields.terms import Names, Term, conserved, pointwise, weighted
-from eqlearn.fields.weak import weak_forms
-from eqlearn.fields.windows import spectrum
+from eqlearn.fields.weak import noise_levels, spectrum, weak_forms
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.search.candidate import Candidate, pareto_front
@@ -112,7 +110,7 @@ class _Task:
     def __post_init__(self) -> None:
         self.began = clock.time()
         self.names = Names(self.field.names, tuple(self.field.axes))
-        self.noise = noise_levels(self.field)
+        self.noise = noise_levels(self.field, self.settings)
         self.highest = _highest(self.field, self.settings)
         levels = [self.noise[n] for n in self.field.names]
         self.weak = weak_forms(self.field, self.order, self.highest, levels, self.settings)
@@ -136,7 +134,7 @@ class _Task:
         if evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short:
             more = [*terms, *pointwise(count, dimensions, self.highest), *self._weighted(count)]
             evidence = self._evidence(more, name)
-        best = linear_law(evidence, evidence.best, self.names)
+        best = linear_law(evidence, evidence.best, self.names, sourceless=self.settings.sourceless)
         if self.form != "strong" and (best.unexplained or self._like_a_function(evidence)):
             best = min([best, *self._functions(evidence, name, best)], key=lambda law: law.score)
         if self.form != "weak" and best.unexplained and best.noise < self.settings.clean_rates:
@@ -147,7 +145,7 @@ class _Task:
             )  # fmt: skip
             best = best if other is None else other
         others = [
-            linear_law(evidence, places, self.names, snap=False)
+            linear_law(evidence, places, self.names, sourceless=self.settings.sourceless, snap=False)
             for places in evidence.front
             if len(places) < len(evidence.best)
         ]
@@ -197,7 +195,7 @@ class _Task:
         """Terms with coordinates; the inverse of one where the axis does not come near zero."""
         axes = []
         for place, values in enumerate(self.field.axes.values()):
-            far = float(np.abs(values).min()) > 0.02 * float(np.abs(values).max())
+            far = float(np.abs(values).min()) > self.settings.min_coordinate * float(np.abs(values).max())
             axes.append((place, (1, 2, -1) if far else (1, 2)))
         return weighted(fields, axes, self.highest)
 
@@ -233,7 +231,9 @@ class _Task:
         )  # fmt: skip
         label = {n: f"{n}_{self.field.time * self.order}" for n in self.targets}
         missed = tuple(label[n] for n, law in zip(self.targets, best, strict=True) if law.unexplained)
-        return FoundPDE(found, tuple(label.values()), self.order, self.noise, missed, self.field)
+        return FoundPDE(
+            found, tuple(label.values()), self.order, self.noise, missed, self.field, self.settings
+        )
 
     @staticmethod
     def _candidate(laws: Sequence[Law], variables: Sequence[str]) -> Candidate:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, islice
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from eqlearn.fields.settings import FieldSettings
-from eqlearn.fields.subsets import Regression, Standard, Subset
 from eqlearn.fields.terms import Term
+from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, FLOORS, information_criterion
+from eqlearn.numerics.subsets import Regression, Subset, sparse_path
 
 
 @runtime_checkable
@@ -28,6 +30,49 @@ class FormLike(Protocol):
     def noise_products(self, terms: Sequence[Term]) -> np.ndarray: ...
 
     def blocks(self) -> np.ndarray: ...
+
+
+@dataclass(frozen=True)
+class Standard:
+    """How sums are compared: independent `observations`, the `noise` that is in any of them, the `floor`
+    below which misfit is a solver's or a grid's, and among how many `places` a term is chosen."""
+
+    observations: float
+    noise: float
+    floor: float
+    independent: float
+    places: int
+
+    @classmethod
+    def of(cls, regression: Regression, sums: Sequence[Subset], settings: FieldSettings) -> Standard:
+        """From sums of a regression: the noise of the best one, and how many independent observations
+        decide: all rows as far as noise explains its misfit, a few where that is systematic."""
+        floor = settings.systematic_error**2
+        fullest = min(sums, key=lambda s: s.loss)
+        share = min(1.0, fullest.noise / (fullest.misfit + fullest.noise + floor))
+        few = min(settings.systematic_rows, regression.independent)
+        observations = few + share * (regression.independent - few)
+        return cls(observations, fullest.noise, floor, regression.independent, regression.count)
+
+    def unexplained(self, loss: float, noise: float) -> bool:
+        """Whether a sum that leaves `loss`, of which `noise` is noise, misses more than chance and the floor
+        explain."""
+        chance = noise * CHANCE_DEVIATIONS * math.sqrt(2 / self.independent)
+        return max(loss - noise, 0.0) > chance + FLOORS * self.floor
+
+    def score(self, one: Subset) -> float:
+        """Nats for the data and the terms. Noise that a sum amplifies counts as far as it is uncertain: a
+        sum is not better for cancelling noise."""
+        amplified = max(one.noise - self.noise, 0.0) * math.sqrt(2 / self.independent)
+        loss = one.misfit + self.noise + self.floor + amplified
+        count = max(round(self.observations), 2)
+        return information_criterion(count, loss, len(one.places), places=max(self.places, 2))
+
+
+def best_sums(regression: Regression, most: int, settings: FieldSettings) -> list[Subset]:
+    """The best sums of each number of columns up to `most`, `beam` of each, without the bias of noise."""
+    sizes = groupby(sparse_path(regression, most, settings.beam), key=len)
+    return [regression.fitted(places) for _, some in sizes for places in islice(some, settings.beam)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +96,11 @@ class Evidence:
         shortlist: set[tuple[int, ...]] = set()
         for form in forms:
             columns, noise = form.columns(terms), form.noise_products([*terms, target])
-            regression = Regression.of(columns, form.column(target), noise, form.independent, settings)
-            sums = regression.best(settings.max_terms)
-            standard = regression.standard(sums)
+            regression = Regression.of(
+                columns, form.column(target), noise, form.independent, settings.min_signal
+            )
+            sums = best_sums(regression, settings.max_terms, settings)
+            standard = Standard.of(regression, sums, settings)
             first = sorted(sums, key=standard.score)[: settings.shortlist]
             shortlist |= {one.places for one in (*first, *_by_size(sums))}
             regressions.append(regression)
@@ -91,21 +138,15 @@ class Evidence:
 
     def unexplained(self, places: Sequence[int]) -> bool:
         """Whether a support misses more than noise and the grid explain, at every width."""
-        return all(
-            _significant(r.fitted(places), s) for r, s in zip(self.regressions, self.standards, strict=True)
-        )
+        pairs = [(r.fitted(places), s) for r, s in zip(self.regressions, self.standards, strict=True)]
+        return all(standard.unexplained(one.loss, one.noise) for one, standard in pairs)
 
 
 def _usable(noise: Sequence[float], standards: Sequence[Standard], settings: FieldSettings) -> list[int]:
     """The widths whose test functions leave neither too much noise nor too few rows, at least one."""
-    quiet = [k for k, n in enumerate(noise) if n <= max(settings.max_noise, 1.5 * min(noise))]
+    quiet = [k for k, n in enumerate(noise) if n <= max(settings.max_noise, settings.as_quiet * min(noise))]
     most = max(standards[k].independent for k in quiet)
     return [k for k in quiet if standards[k].independent >= min(settings.min_independent, most)]
-
-
-def _significant(one: Subset, standard: Standard) -> bool:
-    chance = one.noise * 4 * math.sqrt(2 / standard.independent)
-    return one.misfit > chance + 10 * standard.floor
 
 
 def _by_size(sums: Sequence[Subset]) -> list[Subset]:

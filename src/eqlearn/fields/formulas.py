@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from eqlearn.errors import NotFinite
+from eqlearn.fields.evidence import Standard
 from eqlearn.fields.free import FreeFit, free_column, values_of
 from eqlearn.fields.law import Law
-from eqlearn.fields.subsets import Standard
 from eqlearn.fields.terms import Names
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import never
@@ -195,8 +195,7 @@ def _law(
     price = structure_cost(function, 1) + len(places) * math.log(max(standard.places, 2))
     parameters = len(places) + len(formula.constants)
     score = information_criterion(observations, misfit, parameters, placed=False) + price
-    chance = noise * 4 * math.sqrt(2 / standard.independent)
-    missed = final.loss - noise > chance + 10 * standard.floor
+    missed = standard.unexplained(final.loss, noise)
     return Law(whole, constants, math.sqrt(final.loss), math.sqrt(noise), score, missed)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from eqlearn.errors import InvalidArgument
+from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.simulation import Grid, Lines, simulated
 from eqlearn.fields.terms import Names
 from eqlearn.search.search import Found
@@ -37,6 +38,7 @@ class FoundPDE:
     noise: dict[str, float]
     unexplained: tuple[str, ...]
     data: Field = field(repr=False)
+    settings: FieldSettings = field(default=FIELDS, repr=False)
 
     @property
     def equations(self) -> tuple[Equation, ...]:
@@ -72,7 +74,7 @@ class FoundPDE:
             raise InvalidArgument("`times` must be at least two rising numbers, the first that of the start")
         if len(self.targets) < len(self.data.names):
             raise InvalidArgument("only fields that all have equations can be simulated; leave `targets` out")
-        lines = Lines(self.equations, self.names, grid, self.order)
+        lines = Lines(self.equations, self.names, grid, self.order, self.settings)
         found = simulated(lines, np.stack([values, moving][: self.order]), instants)
         return dict(zip(self.data.names, found, strict=True))
 

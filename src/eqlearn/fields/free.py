@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,12 +12,13 @@ import numpy as np
 import sympy as sp
 from scipy.interpolate import BSpline
 
-from eqlearn.fields.subsets import Regression, Standard, Subset
-from eqlearn.fields.terms import Names, Order, Term, monomials, orders
+from eqlearn.dynamics.library import monomials
+from eqlearn.fields.evidence import Standard, best_sums
+from eqlearn.fields.terms import Names, Order, Term, orders
 from eqlearn.fields.weak import WeakForm
+from eqlearn.numerics.criteria import FREE_SPLINES, MADE_UP_FOR
+from eqlearn.numerics.subsets import Regression, Subset
 from eqlearn.symbolic.expressions import real_symbol
-
-DEGREE = 5
 
 
 @dataclass(frozen=True)
@@ -61,21 +62,22 @@ class Splines:
     """Splines over the range of a variable, in which a free function is written before it has a formula."""
 
     knots: np.ndarray
+    degree: int
 
     @classmethod
-    def over(cls, values: np.ndarray, count: int) -> Splines:
+    def over(cls, values: np.ndarray, count: int, degree: int) -> Splines:
         """Of about equal spacing over the range of these values."""
         low, high = float(np.nanmin(values)), float(np.nanmax(values))
-        inner = np.linspace(low, high, max(count - DEGREE, 2) + 1)
-        return cls(np.concatenate([[low] * DEGREE, inner, [high] * DEGREE]))
+        inner = np.linspace(low, high, max(count - degree, 2) + 1)
+        return cls(np.concatenate([[low] * degree, inner, [high] * degree]), degree)
 
     @property
     def count(self) -> int:
-        return len(self.knots) - DEGREE - 1
+        return len(self.knots) - self.degree - 1
 
     def __call__(self, values: np.ndarray, place: int, order: int = 0) -> np.ndarray:
         """The derivative of one of them at these values."""
-        spline = BSpline(self.knots, np.eye(self.count)[place], DEGREE)
+        spline = BSpline(self.knots, np.eye(self.count)[place], self.degree)
         inside = np.clip(values, self.knots[0], self.knots[-1])
         return np.asarray(spline.derivative(order)(inside) if order else spline(inside))
 
@@ -105,14 +107,16 @@ class FreeFit:
         used = self.basis[:, np.linalg.norm(self.basis, axis=0) > 0]
         scale = np.linalg.norm(used, axis=0)
         left, sizes, _ = np.linalg.svd(used / scale, full_matrices=False)
-        left = left[:, sizes > 1e-9 * sizes[0]]
+        left = left[:, sizes > FREE_SPLINES * sizes[0]]
         rest = columns - left @ (left.T @ columns)
         noise = self.form.noise_products([*self.terms, self.target])
         whole = np.linalg.norm(columns, axis=0)
         # What the free function makes up for is no term of its own.
-        own = np.linalg.norm(rest, axis=0) > 1e-6 * whole
+        own = np.linalg.norm(rest, axis=0) > MADE_UP_FOR * whole
         rest = rest * np.where(own, 1.0, 0.0)
-        made = Regression.of(rest[:, :-1], rest[:, -1], noise, self.form.independent, self.form.settings)
+        made = Regression.of(
+            rest[:, :-1], rest[:, -1], noise, self.form.independent, self.form.settings.min_signal
+        )
         # The target's size stays that of the whole, so that what is left is comparable.
         share = float(np.linalg.norm(rest[:, -1]) / whole[-1])
         return made if share == 0 else _shrunk(made, share)
@@ -125,7 +129,7 @@ class FreeFit:
         scale = np.linalg.norm(both, axis=0)
         scale = np.where(scale > 0, scale, 1.0)
         left, sizes, right = np.linalg.svd(both / scale, full_matrices=False)
-        kept = sizes > 1e-9 * sizes[0]
+        kept = sizes > FREE_SPLINES * sizes[0]
         inverse = right[kept].T / sizes[kept] / scale[:, None]
         weights = inverse @ (left[:, kept].T @ self.form.column(self.target))
         values = np.stack([self.splines(points, k) for k in range(self.splines.count)], axis=1)
@@ -134,14 +138,9 @@ class FreeFit:
 
 
 def _shrunk(made: Regression, share: float) -> Regression:
-    triangle = made.triangle.copy()
-    triangle[:, -1] *= share
-    noise = made.noise.copy()
-    noise[-1] *= share
-    noise[:, -1] *= share
-    scales = made.scales.copy()
-    scales[-1] /= share
-    return Regression(triangle, noise, scales, made.independent, made.settings)
+    sizes = np.append(np.ones(made.count), share)
+    noise = None if made.noise is None else made.noise * np.outer(sizes, sizes)
+    return replace(made, factor=made.factor * sizes, scales=made.scales / sizes, noise=noise)
 
 
 def free_column(form: WeakForm, term: FreeTerm, function: Any) -> np.ndarray:
@@ -169,9 +168,9 @@ def best_free(
     settings = form.settings
     for term in free_terms(names):
         every = values_of(form, term.variable)
-        fit = FreeFit(form, term, Splines.over(every, settings.knots), terms, target)
-        sums = fit.regression.best(most)
-        standard = fit.regression.standard(sums)
+        fit = FreeFit(form, term, Splines.over(every, settings.knots, settings.spline_degree), terms, target)
+        sums = best_sums(fit.regression, most, settings)
+        standard = Standard.of(fit.regression, sums, settings)
         best = min(sums, key=standard.score)
         found.append((fit, best, standard))
     return sorted(found, key=lambda f: f[2].score(f[1]))

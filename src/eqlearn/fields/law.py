@@ -11,15 +11,13 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.fields.evidence import Evidence, jackknife
-from eqlearn.fields.subsets import Regression
 from eqlearn.fields.terms import Names, Term, carried
+from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, SAME_CONSTANT
+from eqlearn.numerics.subsets import Regression
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.snap import simple_number
-
-# A flow whose sources hold less than this part of the squares of its slopes has none.
-SOURCELESS = 1e-3
 
 
 @dataclass(frozen=True)
@@ -51,18 +49,21 @@ def _nearest(known: dict[float, float], value: float) -> float:
     if not known:
         return math.inf
     near = min(known, key=lambda k: abs(k - value))
-    return known[near] if abs(near - value) <= 1e-9 * max(near, value) else math.inf
+    return known[near] if abs(near - value) <= SAME_CONSTANT * max(near, value) else math.inf
 
 
-def linear_law(evidence: Evidence, places: Sequence[int], names: Names, *, snap: bool = True) -> Law:
-    """The law that is a sum of these terms, fitted at the width that determines its coefficients best."""
+def linear_law(
+    evidence: Evidence, places: Sequence[int], names: Names, *, sourceless: float, snap: bool = True
+) -> Law:
+    """The law that is a sum of these terms, fitted at the width that determines its coefficients best; a flow
+    whose sources hold less than the part `sourceless` of the squares of its slopes has none."""
     some = list(places)
     terms = [evidence.terms[p] for p in some]
     choices = [_fitted(evidence, k, some) for k in range(len(evidence.forms))]
     _, best = min(((float(np.mean(e / np.abs(v))) if some else 0.0), k) for k, (v, e) in enumerate(choices))
     values, errors = choices[best]
     regression = evidence.regressions[best]
-    spoken = _without_sources(evidence, best, terms, values) if some else {}
+    spoken = _without_sources(evidence, best, terms, values, sourceless) if some else {}
     parts = [names.expression(spoken.get(t, t)) for t in terms]
     numbers, values, errors = _snapped(regression, some, values, errors, [c for c, _ in parts], snap)
     expr = sp.Add(*(n * rest for n, (_, rest) in zip(numbers, parts, strict=True)))
@@ -79,7 +80,7 @@ def linear_law(evidence: Evidence, places: Sequence[int], names: Names, *, snap:
 
 
 def _without_sources(
-    evidence: Evidence, width: int, terms: Sequence[Term], values: np.ndarray
+    evidence: Evidence, width: int, terms: Sequence[Term], values: np.ndarray, sourceless: float
 ) -> dict[Term, Term]:
     """Slopes of products, (u*w)_x + (v*w)_y, that say the same as u*w_x + v*w_y, since the flow that carries
     w has no sources: u_x + v_y is nothing but noise."""
@@ -95,29 +96,26 @@ def _without_sources(
         columns = form.columns(slopes) * weights
         noise = weights @ form.noise_products(slopes) @ weights
         left = float(np.square(columns.sum(axis=1)).sum()) - float(noise) * (
-            1 + 4 * math.sqrt(2 / form.independent)
+            1 + CHANCE_DEVIATIONS * math.sqrt(2 / form.independent)
         )
-        if left < SOURCELESS * float(np.square(columns).sum()):
+        if left < sourceless * float(np.square(columns).sum()):
             found |= {t: both[1] for t, both, _ in some}
     return found
 
 
 def _fitted(evidence: Evidence, width: int, places: list[int]) -> tuple[np.ndarray, np.ndarray]:
     """Coefficients at one width, and their standard errors from leaving out blocks."""
-    form, regression = evidence.forms[width], evidence.regressions[width]
+    form = evidence.forms[width]
     columns, target = (
         form.columns([evidence.terms[p] for p in places] or [evidence.target]),
         form.column(evidence.target),
     )
-    scale = np.outer(regression.scales, regression.scales)
-    chosen = [*places, regression.count]
-    noise = (regression.noise * scale)[np.ix_(chosen, chosen)]
-    settings = regression.settings
+    noise = form.noise_products([*(evidence.terms[p] for p in places), evidence.target])
     if not places:
         return np.empty(0), np.empty(0)
 
     def fit(rows: np.ndarray) -> np.ndarray:
-        part = Regression.of(columns[rows], target[rows], noise * rows.mean(), form.independent, settings)
+        part = Regression.of(columns[rows], target[rows], noise * rows.mean(), form.independent)
         return part.fitted(range(len(places))).coefficients
 
     every = np.ones(len(target), dtype=bool)

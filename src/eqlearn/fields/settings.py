@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eqlearn.validation.options import check_least, check_positive
+from eqlearn.validation.options import check_fields
 
 
 @dataclass(frozen=True)
@@ -14,33 +14,44 @@ class FieldSettings:
     **The library:** products of fields up to `degree`, and their derivatives in space up to `derivatives` (or
     `derivatives_in_space` in two or three dimensions, where those of products end at the second).
 
-    **Test functions** fall to `edge` at the last point of their support and, in Fourier space, reach the
-    corner of the fields' spectrum `corner_deviations` standard deviations from their middle, times each of
-    `widths`. Their support has at least `min_half_width` points to each side and leaves room for
-    `min_windows` side by side. They stand `per_width` times for each standard deviation, at most `max_rows`
-    of them in all. Widths are left out whose best sum holds more than `max_noise` noise, of the target's
-    square, or which have fewer than `min_independent` rows. Noise below `clean`, of a field's spread, leaves
-    derivatives at points alone; what noise adds to products is measured at `sampled_points`.
+    **Test functions**, in Fourier space, reach the corner of the fields' spectrum `corner_deviations`
+    standard deviations from their middle, times each of `widths`. Their support has at least `min_half_width`
+    points to each side and leaves room for `min_windows` side by side. They stand `per_width` times for each
+    standard deviation, at most `max_rows` of them in all; fewer than `min_rows` that see no hole can't tell
+    terms apart. Widths are left out whose best sum holds more noise than `max_noise`, of the target's square,
+    and than `as_quiet` times the least, or which have fewer than `min_independent` rows. Uneven axes are
+    integrated on a grid `finer` times as fine, through splines of the highest degree that amplifies the
+    square of noise at most `max_amplified` times as much as straight lines do, or `max_amplified_clean` where
+    there is none.
+
+    **Noise** is at most what differences up to the order `max_difference` leave. Below `clean`, of a field's
+    spread, it leaves derivatives at points alone; what it adds to products is measured at `sampled_points`.
 
     **Selection:** sums of up to `max_terms` columns, of which the best `beam` of each number are carried on,
     and `shortlist` compared at all widths; columns of which less than `min_signal` is not noise are not
     tried. Misfit that noise does not explain counts as `systematic_rows` independent ones (errors of a solver
     or a grid are the same everywhere), and below `systematic_error`, of the target, as nothing. Standard
     errors come from leaving out each of `blocks` parts of the data. Sums of more than `max_short` terms are
-    taken for a sign that the library lacks a term.
+    taken for a sign that the library lacks a term. Powers below zero of a coordinate are tried where it stays
+    above `min_coordinate` of its largest value. (u*w)_x + (v*w)_y is written u*w_x + v*w_y where the sources
+    u_x + v_y hold less than the part `sourceless` of the squares of both.
 
-    **Free functions** have `knots` splines and stand beside at most `free_terms` terms; they are tried where
-    misfit is unexplained or `one_function` terms are powers of one field. The best `free_tried` of them are
-    searched for formulas, each for `function_seconds`, in a table of `function_points` points without the
-    part `function_edge` of the values at either end, nor those that are `max_spread` times as uncertain as
-    most; `formulas` are fitted. Where noise is below `clean_rates`, a table of derivatives at points is
-    searched last, for `table_seconds`.
+    **Free functions** have `knots` splines of `spline_degree`, so that derivatives are smooth, and stand
+    beside at most `free_terms` terms; they are tried where misfit is unexplained or `one_function` terms are
+    powers of one field. The best `free_tried` of them are searched for formulas, each for `function_seconds`,
+    in a table of `function_points` points without the part `function_edge` of the values at either end, nor
+    those that are `max_spread` times as uncertain as most; `formulas` are fitted. Where noise is below
+    `clean_rates`, a table of derivatives at points is searched last, for `table_seconds`: of `shared_points`
+    that one derivative looks at, one is independent, and its law is taken if it misses less than `table_gain`
+    of what was missed, and believed below `table_error`.
+
+    **Simulation** is by spectra or finite differences with `stencil` points to each side, and integrators of
+    this relative `tolerance`, implicit ones up to `max_implicit` values: beyond, Jacobians take too long.
     """
 
     degree: int = 3
     derivatives: int = 4
     derivatives_in_space: int = 4
-    edge: float = 1e-10
     corner_deviations: float = 2.0
     widths: tuple[float, ...] = (1.5, 1.0, 0.6, 0.4)
     min_half_width: int = 6
@@ -48,9 +59,15 @@ class FieldSettings:
     per_width: float = 2.0
     max_rows: int = 4000
     max_noise: float = 0.1
+    as_quiet: float = 1.5
     min_independent: float = 8.0
     clean: float = 1e-4
     sampled_points: int = 100_000
+    max_difference: int = 10
+    min_rows: int = 12
+    finer: int = 4
+    max_amplified: float = 1.2
+    max_amplified_clean: float = 100.0
     max_terms: int = 9
     beam: int = 24
     shortlist: int = 60
@@ -59,7 +76,10 @@ class FieldSettings:
     systematic_error: float = 3e-4
     blocks: int = 20
     max_short: int = 4
+    min_coordinate: float = 0.02
+    sourceless: float = 1e-3
     knots: int = 12
+    spline_degree: int = 5
     free_terms: int = 4
     one_function: int = 3
     free_tried: int = 2
@@ -70,14 +90,17 @@ class FieldSettings:
     formulas: int = 8
     clean_rates: float = 1e-2
     table_seconds: float = 15.0
+    shared_points: int = 8
+    table_gain: float = 0.5
+    table_error: float = 1e-2
+    stencil: int = 3
+    tolerance: float = 1e-6
+    max_implicit: int = 1500
 
     def __post_init__(self) -> None:
-        for name in ("degree", "max_terms", "beam", "blocks", "max_rows"):
-            check_least(name, getattr(self, name))
-        for name in ("derivatives", "derivatives_in_space"):
-            check_least(name, getattr(self, name), 2)
-        for name in ("edge", "corner_deviations", "per_width"):
-            check_positive(name, getattr(self, name))
+        check_fields(self, ("degree", "max_terms", "beam", "blocks", "max_rows", "max_difference", "stencil"))
+        check_fields(self, ("derivatives", "derivatives_in_space"), least=2)
+        check_fields(self, ("corner_deviations", "per_width", "tolerance"), least=0)
 
 
 FIELDS = FieldSettings()

@@ -10,15 +10,13 @@ from functools import cached_property
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from eqlearn.fields.derivatives import local_polynomials, spectral
+from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.terms import Names
+from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import DIVERGED
+from eqlearn.numerics.grids import local_polynomials, spectral
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Formula
-
-# A grid of more values than this has no dense Jacobian: it is integrated explicitly.
-MOST_IMPLICIT = 1500
-# Points to each side of a finite difference.
-STENCIL = 3
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,16 @@ class Lines:
     are.
     """
 
-    def __init__(self, equations: Sequence[Equation], names: Names, grid: Grid, order: int) -> None:
+    def __init__(
+        self,
+        equations: Sequence[Equation],
+        names: Names,
+        grid: Grid,
+        order: int,
+        settings: FieldSettings = FIELDS,
+    ) -> None:
         self.formulas = [Formula.of(e) for e in equations]
-        self.names, self.grid, self.order = names, grid, order
+        self.names, self.grid, self.order, self.settings = names, grid, order, settings
         self.variables = tuple(equations[0].variables)
 
     @cached_property
@@ -54,7 +59,7 @@ class Lines:
         if axis in self.grid.periods:
             return spectral(values, place, self.grid.periods[axis], count)
         if (axis, count) not in self._matrices:
-            half = max(STENCIL, (count + 3) // 2)
+            half = max(self.settings.stencil, (count + 3) // 2)
             points = self.grid.axes[axis]
             self._matrices[axis, count] = local_polynomials(points, count, half, degree=2 * half).toarray()
         return np.moveaxis(np.tensordot(self._matrices[axis, count], values, axes=(1, place)), 0, place)
@@ -95,26 +100,23 @@ class Lines:
 
 
 def simulated(
-    lines: Lines,
-    start: np.ndarray,
-    times: np.ndarray,
-    *,
-    tolerance: float = 1e-6,
-    stop: Callable[[], bool] | None = None,
+    lines: Lines, start: np.ndarray, times: np.ndarray, stop: Callable[[], bool] = never
 ) -> np.ndarray:
     """Fields over time `(fields, *grid, times)` from a start `(order, fields, *grid)`; NaN from where they
     diverge on, or where `stop()` ended it."""
     count, shape = start.shape[1], start.shape[2:]
-    limit = 1e6 * max(float(np.abs(start).max()), 1e-300)
+    limit = DIVERGED * max(float(np.abs(start).max()), 1e-300)
     found = np.full((count, *shape, len(times)), np.nan)
     found[..., 0] = start[0]
 
     def rates(time: float, state: np.ndarray) -> np.ndarray:
-        if (stop is not None and stop()) or not np.abs(state).max() < limit:
+        if stop() or not np.abs(state).max() < limit:
             raise _Diverged
         return lines.rates(time, state)
 
-    method = "LSODA" if start.size <= MOST_IMPLICIT else "RK45"
+    # A grid of more values has no dense Jacobian: it is integrated explicitly.
+    method = "LSODA" if start.size <= lines.settings.max_implicit else "RK45"
+    tolerance = lines.settings.tolerance
     scale = max(float(np.abs(start).max()), 1e-300)
     state, at = start.ravel(), 0
     # In pieces, so that what was reached before a divergence is kept.

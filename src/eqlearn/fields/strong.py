@@ -8,17 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eqlearn.fields.derivatives import Jets
 from eqlearn.fields.law import Law
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.terms import Names, Term, orders
+from eqlearn.fields.weak import Jets
 from eqlearn.nn.primitives import PrimitivesLike
+from eqlearn.numerics.criteria import EXACT_WEAK
 from eqlearn.search.search import discover
 from eqlearn.symbolic.parametric import Formula
 from eqlearn.validation.fields import Field
-
-# Points that one derivative looks at are not independent.
-SHARED = 8
 
 
 @dataclass(eq=False)
@@ -49,7 +47,9 @@ class StrongForm:
 
     @property
     def independent(self) -> float:
-        return max(float(self.points.shape[1]) * len(self.field.experiments) / SHARED, 2.0)
+        return max(
+            float(self.points.shape[1]) * len(self.field.experiments) / self.settings.shared_points, 2.0
+        )
 
     def variable(self, name: str) -> np.ndarray:
         """A field, a derivative or a coordinate at all points of all experiments."""
@@ -100,8 +100,10 @@ def table_law(
     best = found.best
     missed = best.equation(table) - values
     error = float(np.sqrt(np.mean(missed**2) / np.mean(values**2)))
-    if not error < before.error / 2:
+    if not error < form.settings.table_gain * before.error:
         return None
     constants = best.constants[0] if best.constants else ()
-    price = 0.5 * form.settings.systematic_rows * math.log(max(error / before.error, 1e-8))
-    return Law(best.equation.expr, constants, error, 0.0, before.score + price, error > 1e-2)
+    price = 0.5 * form.settings.systematic_rows * math.log(max(error / before.error, EXACT_WEAK))
+    return Law(
+        best.equation.expr, constants, error, 0.0, before.score + price, error > form.settings.table_error
+    )

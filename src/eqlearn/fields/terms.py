@@ -9,6 +9,7 @@ from typing import Any
 
 import sympy as sp
 
+from eqlearn.dynamics.library import monomials
 from eqlearn.symbolic.expressions import real_symbol
 
 Order = tuple[int, ...]  # how often along each axis, time last
@@ -111,16 +112,9 @@ def carried(term: Term, field: int) -> tuple[Term, Term] | None:
     return Term(flow, term.order), Term(flow, (0,) * len(term.order), (Jet(field, term.order),))
 
 
-def monomials(fields: int, degree: int) -> list[tuple[int, ...]]:
-    """The powers of all products of fields up to a degree, the lowest first; also of none."""
-    every = itertools.product(range(degree + 1), repeat=fields)
-    return sorted((p for p in every if sum(p) <= degree), key=lambda p: (sum(p), [-n for n in p]))
-
-
 def orders(dimensions: int, most: int) -> list[Order]:
     """The derivatives in space up to an order, the lowest first; none in time."""
-    every = itertools.product(range(most + 1), repeat=dimensions)
-    return [(*o, 0) for o in sorted((o for o in every if sum(o) <= most), key=lambda o: (sum(o), o[::-1]))]
+    return [(*o, 0) for o in sorted(monomials(dimensions, most), key=lambda o: (sum(o), o[::-1]))]
 
 
 def conserved(fields: int, dimensions: int, degree: int, highest: int, time_order: int) -> list[Term]:

@@ -4,20 +4,47 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.fields.derivatives import Jets
-from eqlearn.fields.noise import product
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.terms import Jet, Order, Term
-from eqlearn.fields.windows import Window, window
+from eqlearn.numerics.grids import local_polynomials, spectral
+from eqlearn.numerics.noise import product, white_noise
+from eqlearn.numerics.windows import Window, amplitudes, corner, half_width
 from eqlearn.validation.fields import Field
 
-# Fewer rows than these can't tell terms apart.
-MIN_ROWS = 12
+
+class Jets:
+    """Derivatives of a field at its points, each made once; `half` as for `differentiated`."""
+
+    def __init__(self, field: Field, half: tuple[int, ...]) -> None:
+        self.field, self.half = field, half
+        self._known: dict[tuple[int, Jet], np.ndarray] = {}
+
+    def __call__(self, experiment: int, jet: Jet) -> np.ndarray:
+        if (experiment, jet) not in self._known:
+            values = self.field.experiments[experiment][self.field.names[jet.field]]
+            made = differentiated(self.field, values.astype(np.float64), jet.order, self.half)
+            self._known[experiment, jet] = made
+        return self._known[experiment, jet]
+
+
+def differentiated(field: Field, values: np.ndarray, order: Order, half: tuple[int, ...]) -> np.ndarray:
+    """The derivative of values `(space..., time)`; local polynomials are as wide as `half` windows along each
+    axis, and smooth as far as they are wide."""
+    for place, count in enumerate(order):
+        axis = tuple(field.axes)[place]
+        if axis in field.periodic and half[place] == 0:
+            values = spectral(values, place, field.length(axis), count)
+        elif count or half[place]:
+            matrix = local_polynomials(field.axes[axis], count, max(half[place], count + 2))
+            moved = np.moveaxis(values, place, 0)
+            rest = matrix @ moved.reshape(len(moved), -1)
+            values = np.moveaxis(rest.reshape(moved.shape), 0, place)
+    return values
 
 
 @dataclass(eq=False)
@@ -189,6 +216,54 @@ class WeakForm:
         return np.asarray(np.concatenate([one for _ in self.field.experiments])[self.keep])
 
 
+def noise_levels(field: Field, settings: FieldSettings) -> dict[str, float]:
+    """The standard deviation of each field's noise, at most: the smallest along any axis with even steps."""
+    even = [k for k, axis in enumerate(field.axes) if field.even(axis)] or list(range(len(field.axes)))
+    arrays = {n: [one[n] for one in field.experiments] for n in field.names}
+    return {n: min(white_noise(a, settings.max_difference, k) for k in even) for n, a in arrays.items()}
+
+
+def spectrum(field: Field, place: int) -> np.ndarray:
+    """The mean modulus of the fields' Fourier coefficients by wave number along one axis, each field by its
+    spread."""
+    axis = tuple(field.axes)[place]
+    total = np.zeros(len(field.axes[axis]) // 2 + 1)
+    for one in field.experiments:
+        for name, values in one.items():
+            lines = np.moveaxis(_sampled(values, place), place, 0)
+            lines = np.nan_to_num(lines.reshape(len(lines), -1).astype(np.float64))
+            total += amplitudes(lines, axis in field.periodic) / max(field.spreads[name], 1e-300)
+    return total
+
+
+def _sampled(values: np.ndarray, place: int, most: int = 400) -> np.ndarray:
+    """Every few lines along an axis, so that there are not many more than `most`."""
+    others = values.size // values.shape[place]
+    stride = max(1, round((others / most) ** (1 / max(values.ndim - 1, 1))))
+    return values[tuple(slice(None) if k == place else slice(None, None, stride) for k in range(values.ndim))]
+
+
+def _window(
+    field: Field, place: int, order: int, widened: float, noisy: bool, settings: FieldSettings
+) -> Window:
+    """The test functions along one axis for derivatives up to `order`."""
+    axis = tuple(field.axes)[place]
+    count = len(field.axes[axis])
+    wave = 2 * math.pi * corner(spectrum(field, place)) / count
+    most = (count - 1) // 2 if axis in field.periodic else int((count - 1) / settings.min_windows)
+    least = max(settings.min_half_width, order + 2)
+    half = half_width(settings.corner_deviations * widened / wave, order, least, min(most, (count - 1) // 2))
+    period = field.length(axis) if axis in field.periodic else None
+    found = Window.over(field.axes[axis], half, order, period, settings.per_width)
+    if field.even(axis):
+        return found
+    # The smoothest spline through uneven points that does not amplify noise between them.
+    each = [replace(found, spline=degree, finer=settings.finer) for degree in (1, 3, 5)]
+    sizes = [float(np.square(w.weights(order)).sum()) for w in each]
+    allowed = settings.max_amplified if noisy else settings.max_amplified_clean
+    return [w for w, size in zip(each, sizes, strict=True) if size <= allowed * sizes[0]][-1]
+
+
 def weak_forms(
     field: Field, time_order: int, highest: int, noise: Sequence[float], settings: FieldSettings
 ) -> list[WeakForm]:
@@ -199,7 +274,7 @@ def weak_forms(
     made: list[list[Window]] = []
     for width in settings.widths:
         windows = [
-            window(field, k, time_order if k == last else highest, settings, widened=width, noisy=noisy)
+            _window(field, k, time_order if k == last else highest, width, noisy, settings)
             for k in range(len(field.axes))
         ]
         rows = math.prod(len(w.centres) for w in windows) * len(field.experiments)
@@ -207,7 +282,7 @@ def weak_forms(
         made.append([w.thinned(thinner) for w in windows])
     jets = Jets(field, tuple(_half(w, field, noisy) for w in made[-1]))
     forms = [WeakForm(field, tuple(windows), tuple(noise), settings, jets) for windows in made]
-    seen = [form for form in forms if form.keep.sum() > MIN_ROWS or not field.masked]
+    seen = [form for form in forms if form.keep.sum() > settings.min_rows or not field.masked]
     if not seen:
         raise InvalidArgument("the fields hold so many NaN that hardly a test function sees none; fill some")
     return seen

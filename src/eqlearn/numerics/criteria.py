@@ -39,10 +39,14 @@ EXACT_AFFINE = 1e-9
 # Keys of values of length one that are this near to each other belong to the same values: what is undone on a
 # target may lose half of its digits on the way.
 SAME_KEY = 1e-7
+# A constant that is read back from a formula has lost no more digits than these.
+SAME_CONSTANT = 1e-9
 # What products of unit vectors leave of nothing.
 MATCH_ROUNDING = 1e-13
 # The square of what sums of numbers about 1 are rounded to, for targets about a large mean.
 SUM_ROUNDING = 1e-29
+# Splines of one variable beside columns: directions below this part of the largest are relations among them.
+FREE_SPLINES = 1e-9
 # A singular value below this part of the largest is a relation that holds to rounding; those of a smooth
 # function fall gradually, so there must be a gap to the next, too.
 NULL_SINGULAR, NULL_GAP = 1e-11, 1e-3
@@ -57,6 +61,10 @@ EXACT_MOTION = 10 * MOTION_TOLERANCE
 WEAK_ROUNDING = 1e-10
 # Noise never leaves as little as this of a sum that was chosen among many; exact values do.
 EXACT_WEAK = 1e-8
+# What is left of a test function one step before its end: sums over its support are integrals to rounding.
+VANISHED = 1e-10
+# A simulated field that is this many times as large as its start has diverged.
+DIVERGED = 1e6
 # A smaller move of a start or a constant, relative to the state's spread or to itself, is rounding.
 MOTION_ROUNDING = 1e-13
 
@@ -68,8 +76,15 @@ NO_COEFFICIENT = 1e-7
 NO_TERM = 1e-6
 # A library function that keeps less than this part of itself beside the others adds rounding, not shape.
 DISTINCT = 1e-6
+# A direction of columns of size 1 that holds less than this part of the largest is a relation among them.
+DEPENDENT = 1e-12
+# Noise below this part of a column's square changes no digit that matters, and neither does what is left of
+# it without noise; products of unit vectors leave this much of nothing once noise has been taken off them.
+NO_NOISE, NOTHING_LEFT = 1e-9, 1e-13
 # The squared sine of their angle below which library functions have one direction.
 PARALLEL = 1e-9
+# Of a target, what splines make up for but for this part is no column of its own beside them.
+MADE_UP_FOR = 1e-6
 # A relative difference of errors below this says nothing about which fit is the better one.
 SAME_ERROR = 1e-6
 # A constant that moves a formula by less than this part of the target's spread is rounding.
@@ -95,6 +110,9 @@ ROWS_PER_CONSTANT = 5
 MAX_LEVERAGE_FACTOR = 1e3
 # Odds of a thousand to one: the best of the hundreds of formulas in a search predicts better by chance too.
 DECISIVE = math.log(1_000)
+# Misfit is more than chance beyond four standard deviations of what noise adds to a mean square, and more
+# than a grid's or a solver's own beyond ten times that.
+CHANCE_DEVIATIONS, FLOORS = 4.0, 10.0
 # A constant may move to a simple number by three standard errors, and by rounding or an integrator's error
 # in any case.
 SNAP_ERRORS, SNAP_ROUNDING = 3.0, 1e-5

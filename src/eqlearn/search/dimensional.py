@@ -26,6 +26,7 @@ from eqlearn.search.candidate import Candidate, choose, find_rule, pareto_front
 from eqlearn.search.features import Features
 from eqlearn.search.finish import Finisher
 from eqlearn.search.measured import first_weights, weighed
+from eqlearn.search.settings import Dimensional
 from eqlearn.symbolic.dimensions import formula_dimension
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
@@ -33,11 +34,6 @@ from eqlearn.symbolic.parametric import Formula
 from eqlearn.validation.table import Table, column_names, read_outside, read_table
 from eqlearn.validation.uncertainty import read_uncertainty
 from eqlearn.validation.units import Dimension, read_units
-
-# How many choices of repeated columns are compared, and how many of them are searched.
-MOST_CHOICES, MOST_SEARCHED = 3000, 2
-# The part of the budget for each search among groups; the rest is for one among the columns.
-SHARE = 0.35
 
 
 @dataclass(frozen=True)
@@ -69,8 +65,9 @@ class Groups:
         return product(self.scale), [product(powers) for powers in self.groups]
 
 
-def buckingham(columns: Sequence[Dimension], target: Dimension) -> list[Groups]:
-    """The choices of groups, the smallest powers first; none, if no product has the target's unit."""
+def buckingham(columns: Sequence[Dimension], target: Dimension, most: int) -> list[Groups]:
+    """At most so many choices of groups, the smallest powers first; none, if no product has the target's
+    unit."""
     bases = sorted({name for d in (*columns, target) for name, _ in d.powers})
     matrix = sp.Matrix(
         len(bases), len(columns), lambda i, j: _rational(dict(columns[j].powers).get(bases[i], 0))
@@ -81,7 +78,7 @@ def buckingham(columns: Sequence[Dimension], target: Dimension) -> list[Groups]:
         return []
     dimensional = [j for j, d in enumerate(columns) if d]
     found: dict[Groups, None] = {}
-    for repeated in islice(combinations(dimensional, rank), MOST_CHOICES):
+    for repeated in islice(combinations(dimensional, rank), most):
         part = matrix[:, list(repeated)] if rank else sp.zeros(len(bases), 0)
         if rank and part.rank() < rank:
             continue
@@ -156,9 +153,13 @@ class _Task:
     target: Dimension
     free: bool
 
+    @property
+    def rules(self) -> Dimensional:
+        return self.options["settings"].dimensional  # type: ignore[no-any-return]
+
     def solved(self) -> Any:
         began, seconds = time.time(), self.options["seconds"]
-        choices = [] if self.free else list(islice(self._usable(), MOST_SEARCHED))
+        choices = [] if self.free else list(islice(self._usable(), self.rules.searched))
         founds: list[Any] = []
         candidates: list[Candidate] = []
         for groups in choices:
@@ -168,7 +169,7 @@ class _Task:
             if found.ended == "interrupted" or any(c.exact for c in candidates):
                 break
         else:
-            budget = self._budget(1 - len(choices) * SHARE)
+            budget = self._budget(1 - len(choices) * self.rules.share)
             if seconds is not None:
                 budget["seconds"] = max(seconds - (time.time() - began), 0.1)
             founds.append(self.search(self.table.X, self.table.y, **{**self.options, **budget}))
@@ -190,7 +191,7 @@ class _Task:
 
     def _usable(self) -> Iterator[Groups]:
         """Choices of groups that are finite on all rows, with different scales."""
-        choices = buckingham(list(self.dimensions.values()), self.target)
+        choices = buckingham(list(self.dimensions.values()), self.target, self.rules.max_choices)
         if not choices:
             told = listed([f"{n} in {d}" for n, d in self.dimensions.items()])
             raise InvalidArgument(
@@ -236,7 +237,7 @@ class _Task:
         own = np.ones(self.table.rows) if self.table.weight is None else self.table.weight
         own = own if self.table.errors is None else first_weights(self.table)
         weight = own * scale**2
-        inner = {**self.options, **self._budget(SHARE), "sample_weight": weight / weight.mean()}
+        inner = {**self.options, **self._budget(self.rules.share), "sample_weight": weight / weight.mean()}
         inner |= {"variables": [f"pi{k + 1}" for k in range(len(symbols))], "extrapolation": None}
         inner |= {
             "select": "description",

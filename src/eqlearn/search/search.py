@@ -38,6 +38,7 @@ from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings, for_parts
 from eqlearn.search.step import Journal, Step, StepResult, take_step
 from eqlearn.validation.options import (
     SearchPenalty,
+    check_alone,
     check_budget,
     check_jobs,
     check_settings,
@@ -142,7 +143,15 @@ def discover(
     Ctrl-C ends the search and gives the best found so far.
     """
     if groups is not None or varies is not None:
-        _check_alone(y_error=y_error, x_error=x_error, units=units, loss=None if loss == "squares" else loss)
+        check_alone(
+            {"groups": groups, "varies": varies},
+            {
+                "y_error": y_error,
+                "x_error": x_error,
+                "units": units,
+                "loss": loss if loss != "squares" else None,
+            },
+        )
     if checked_choice("`loss`", loss, LOSSES) != "squares":
         robust: Found = robustly(discover, dict(locals()))
         return robust
@@ -233,12 +242,6 @@ def discover(
         restarts=started, rounds=rounds, exact_restarts=exact, failures=dict(failures),
         seconds=time.time() - began, ended=ended, variables=names, inputs=features.names(names),
     )  # fmt: skip
-
-
-def _check_alone(**others: Any) -> None:
-    for name, value in others.items():
-        if value is not None:
-            raise InvalidArgument(f"`groups` and `varies` can't be used with `{name}`; leave one out")
 
 
 def _deadlines(

@@ -10,7 +10,7 @@ from eqlearn.errors import InvalidArgument
 from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
-from eqlearn.validation.options import check_least, checked_names
+from eqlearn.validation.options import check_fields, checked_names
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
 SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
@@ -271,6 +271,17 @@ class Shares:
 
 
 @dataclass(frozen=True)
+class Dimensional:
+    """How dimensionless groups are searched: `max_choices` of columns that all groups repeat are compared
+    (they grow as binomials), the `searched` best of them get the part `share` of the budget each, and the
+    columns themselves the rest."""
+
+    max_choices: int = 3000
+    searched: int = 2
+    share: float = 0.35
+
+
+@dataclass(frozen=True)
 class Settings:
     """How hard and how wide the search looks; the defaults serve all problems.
 
@@ -307,6 +318,7 @@ class Settings:
     reading: Reading = field(default_factory=Reading)
     shares: Shares = field(default_factory=Shares)
     groups: GroupSettings = field(default_factory=GroupSettings)
+    dimensional: Dimensional = field(default_factory=Dimensional)
     max_inputs: int = 36
     max_degree: int = 6  # of quotients: of a higher degree, they come to rounding near any smooth function
     max_multiplications: float = 2e8
@@ -320,8 +332,7 @@ class Settings:
             names = checked_names(sketches, "sketches")
             object.__setattr__(self, "strategies", tuple(FORMER_NAMES.get(name, name) for name in names))
         object.__setattr__(self, "strategies", checked_names(self.strategies, "strategies"))
-        for name in ("members", "rows", "enough_rows", "patience", "finalists"):
-            check_least(name, getattr(self, name))
+        check_fields(self, ("members", "rows", "enough_rows", "patience", "finalists"))
         if not 0 <= self.validation < 1:
             raise InvalidArgument(f"`validation` must be at least 0 and below 1, got {self.validation}")
         if not self.strategies and not self.networks:

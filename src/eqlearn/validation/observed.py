@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from eqlearn.errors import InvalidArgument, NotFinite, WrongType, counted, listed
+from eqlearn.errors import InvalidArgument, NotFinite, counted, listed
 from eqlearn.validation.options import checked_names
 from eqlearn.validation.table import numbers_of
-from eqlearn.validation.trajectories import Array, Trajectories, read_trajectories, velocity_names
+from eqlearn.validation.trajectories import (
+    Array,
+    Trajectories,
+    bad_step,
+    check_changing,
+    check_given,
+    misnamed,
+    read_arrays,
+    read_trajectories,
+    velocity_names,
+)
 
 # Steps of time may differ by this share of a step: files round their times.
 EVEN = 0.01
@@ -62,23 +71,10 @@ def _arrays(series: Any, names: Iterable[str] | None) -> tuple[list[Array], tupl
     """Arrays `(time, columns)` and the names of their columns."""
     if isinstance(series, Trajectories):
         return list(series.series), series.variables
-    if hasattr(series, "columns"):  # a data frame
-        names = list(series.columns) if names is None else names
-        series = series.to_numpy()
-    if getattr(series, "ndim", 0) == 1:
-        raise InvalidArgument("`series` has one axis; one state over time is `series[:, None]`")
-    every = [series] if getattr(series, "ndim", 0) == 2 else series
-    if not isinstance(every, Iterable):
-        raise WrongType(f"`series` must hold arrays (time, states), got {series!r}")
-    arrays = [numbers_of(one, f"series {place}") for place, one in enumerate(every)]
-    if not arrays or any(a.ndim != 2 or a.shape[1:] != arrays[0].shape[1:] for a in arrays):
-        shapes = [a.shape for a in arrays][:4]
-        raise InvalidArgument(f"`series` must be arrays (time, states) with the same states, got {shapes}")
-    count = arrays[0].shape[1]
-    chosen = [f"x{k}" for k in range(count)] if names is None else names
+    arrays, chosen = read_arrays(series, names)
     labels = checked_names(chosen if isinstance(chosen, str) else tuple(chosen), "names")
-    if len(labels) != count:
-        raise InvalidArgument(f"`names` holds {len(labels)} names for {count} states")
+    if problem := misnamed(labels, arrays[0].shape[1]):
+        raise InvalidArgument(problem)
     return arrays, labels
 
 
@@ -115,12 +111,7 @@ def observed(
                 f"{names[states[int(seen.argmin())]]} was observed {counted(int(seen.min()), 'time')} in "
                 f"series {place}, too few to tell a rate of change; leave out series of fewer than {fewest}"
             )
-    every = np.concatenate(arrays)
-    still = [
-        name for name, column in zip(names, every.T, strict=True) if np.nanmax(column) == np.nanmin(column)
-    ]
-    if still:
-        raise InvalidArgument(f"{still[0]} never changes, so it tells nothing; leave it out")
+    check_changing(arrays, names)
     made = Trajectories.unchecked([one[:, states] for one in arrays], step, [names[k] for k in states])
     made.__dict__.update(
         clocks=tuple(clocks),
@@ -135,13 +126,10 @@ def _clocks(
 ) -> tuple[list[Array], float]:
     """The times of each series, and the step that is usual."""
     if times is None:
-        if dt is None and continuous:
-            raise InvalidArgument(
-                "`dt`, the step of time, is not given, and rates of change need it; give it, or the `times`"
-            )
+        check_given(dt, continuous)
+        if dt is not None and (problem := bad_step(dt)):
+            raise InvalidArgument(problem)
         step = 1.0 if dt is None else float(dt)
-        if not 0 < step < math.inf:
-            raise InvalidArgument(f"`dt` must be positive and finite, got {dt}")
         return [step * np.arange(len(one), dtype=np.float64) for one in arrays], step
     if not continuous:
         raise InvalidArgument("`times` tell rates of change, which a map has none of; leave them out")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from numbers import Integral
 from typing import Any, TypeVar
@@ -23,6 +23,13 @@ def check_least(name: str, value: Any, least: int = 1) -> None:
     """Refuses a number below `least`, and NaN."""
     if not value >= least:
         raise InvalidArgument(f"`{name}` must be at least {least}, got {value}")
+
+
+def check_fields(settings: Any, names: Iterable[str], least: int = 1) -> None:
+    """Refuses settings in which one of these numbers is below `least`; where that is 0, it must be above."""
+    for name in names:
+        value = getattr(settings, name)
+        check_least(name, value, least) if least else check_positive(name, value)
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> None:
@@ -76,6 +83,14 @@ def check_budget(seconds: float | None, restarts: int | None) -> None:
     for name, value in (("seconds", seconds), ("restarts", restarts)):
         if value is not None:
             check_positive(name, value)
+
+
+def check_alone(some: Mapping[str, Any], others: Mapping[str, Any]) -> None:
+    """Refuses any of `some` together with any of `others`, by the names that the user knows them by; None is
+    what was not given."""
+    given = [[name for name, value in each.items() if value is not None] for each in (some, others)]
+    if all(given):
+        raise InvalidArgument(f"`{given[0][0]}` can't be used with `{given[1][0]}`; leave one out")
 
 
 def check_jobs(n_jobs: int | None) -> None:

@@ -70,17 +70,7 @@ class Trajectories:
                     f"`names` are {names}, but those of the trajectories {list(series.names)}; leave them out"
                 )
             return series if parameter is None else cls(series.series, series.dt, series.names, parameter)
-        if hasattr(series, "columns"):  # a data frame
-            names = list(series.columns) if names is None else names
-            series = series.to_numpy()
-        if getattr(series, "ndim", 0) == 1:
-            raise InvalidArgument("`series` has one axis; one state over time is `series[:, None]`")
-        series = [series] if getattr(series, "ndim", 0) == 2 else series
-        if not isinstance(series, Iterable):
-            raise WrongType(f"`series` must hold arrays (time, states), got {series!r}")
-        arrays = [numbers_of(one, f"series {place}") for place, one in enumerate(series)]
-        count = arrays[0].shape[-1] if arrays and arrays[0].ndim else 0
-        chosen = [f"x{k}" for k in range(count)] if names is None else names
+        arrays, chosen = read_arrays(series, names)
         return cls(arrays, 1.0 if dt is None else dt, chosen, parameter)
 
     @classmethod
@@ -181,21 +171,70 @@ class Trajectories:
 _AS_USUAL: dict[str, Any] = {"clocks": None, "inputs": (), "input_names": ()}
 
 
-def _check(arrays: Sequence[Array], dt: Any, names: Sequence[str], parameter: Array | None) -> None:
-    """Refuses what can't be a motion, with all problems of size in one message."""
+def read_arrays(series: Any, names: Iterable[str] | None) -> tuple[list[Array], Any]:
+    """Arrays `(time, columns)` from whatever holds them, and the names of their columns."""
+    if hasattr(series, "columns"):  # a data frame
+        names = list(series.columns) if names is None else names
+        series = series.to_numpy()
+    if getattr(series, "ndim", 0) == 1:
+        raise InvalidArgument("`series` has one axis; one state over time is `series[:, None]`")
+    series = [series] if getattr(series, "ndim", 0) == 2 else series
+    if not isinstance(series, Iterable):
+        raise WrongType(f"`series` must hold arrays (time, states), got {series!r}")
+    arrays = [numbers_of(one, f"series {place}") for place, one in enumerate(series)]
+    _check_shapes(arrays)
+    return arrays, [f"x{k}" for k in range(arrays[0].shape[1])] if names is None else names
+
+
+def _check_shapes(arrays: Sequence[Array]) -> None:
     if not arrays:
         raise InvalidArgument("there is no series: `series` must be arrays (time, states), at least one")
     if any(a.ndim != 2 or a.shape[1:] != arrays[0].shape[1:] for a in arrays):
         shapes = [a.shape for a in arrays][:4]
         raise InvalidArgument(f"`series` must be arrays (time, states) with the same states, got {shapes}")
+
+
+def misnamed(names: Sequence[str], columns: int) -> str:
+    """What is wrong with so many names, if anything."""
+    return "" if len(names) == columns else f"`names` holds {len(names)} names for {columns} states"
+
+
+def bad_step(dt: Any) -> str:
+    """What is wrong with a step of time, if anything."""
+    fine = isinstance(dt, Real) and 0 < float(dt) < math.inf
+    return "" if fine else f"`dt` must be positive and finite, got {dt}"
+
+
+def check_given(dt: float | None, continuous: bool) -> None:
+    """Refuses a `continuous` system without a step of time."""
+    if continuous and dt is None:
+        raise InvalidArgument(
+            "`dt`, the step of time, is not given, and rates of change need it; give it (1.0 if rows are one "
+            "unit of time apart), or the `times`, or use `form` 'map'"
+        )
+
+
+def check_changing(arrays: Sequence[Array], names: Sequence[str]) -> None:
+    """Refuses columns that never change; NaN is what was not observed."""
+    every = np.concatenate(arrays)
+    # By the range: rounding may leave a standard deviation above zero.
+    still = [n for n, x in zip(names, every.T, strict=True) if np.nanmax(x) == np.nanmin(x)]
+    if len(still) == len(names):
+        raise InvalidArgument("nothing ever changes in these series, so there is no motion to explain")
+    if len(still) == 1:
+        raise InvalidArgument(f"{still[0]} never changes, so it tells nothing; leave it out")
+    if still:
+        raise InvalidArgument(f"{listed(still)} never change, so they tell nothing; leave them out")
+
+
+def _check(arrays: Sequence[Array], dt: Any, names: Sequence[str], parameter: Array | None) -> None:
+    """Refuses what can't be a motion, with all problems of size in one message."""
+    _check_shapes(arrays)
     problems = []
     if short := [i for i, one in enumerate(arrays) if len(one) < 2]:
         times = counted(len(arrays[short[0]]), "time")
         problems.append(f"series {short[0]} has {times}, but must make at least one step; leave it out")
-    if len(names) != arrays[0].shape[1]:
-        problems.append(f"`names` holds {len(names)} names for {arrays[0].shape[1]} states")
-    if not isinstance(dt, Real) or not 0 < float(dt) < math.inf:
-        problems.append(f"`dt` must be positive and finite, got {dt}")
+    problems += [problem for problem in (misnamed(names, arrays[0].shape[1]), bad_step(dt)) if problem]
     if parameter is not None and parameter.shape != (len(arrays),):
         problems.append(f"`parameter` holds {parameter.size} values for {len(arrays)} series")
     if problems:
@@ -210,25 +249,15 @@ def _check(arrays: Sequence[Array], dt: Any, names: Sequence[str], parameter: Ar
     if parameter is not None and not np.isfinite(parameter).all():
         at = int(np.flatnonzero(~np.isfinite(parameter))[0])
         raise NotFinite(f"`parameter` holds NaN or infinity in series {at}; repair or leave it out")
-    # By the range: rounding may leave a standard deviation above zero.
-    still = [n for n, x in zip(names, np.concatenate(arrays).T, strict=True) if np.ptp(x) == 0]
-    if len(still) == len(names):
-        raise InvalidArgument("nothing ever changes in these series, so there is no motion to explain")
-    if len(still) == 1:
-        raise InvalidArgument(f"{still[0]} never changes, so it has no equation; leave it out")
-    if still:
-        raise InvalidArgument(f"{listed(still)} never change, so they have no equations; leave them out")
+    check_changing(arrays, names)
 
 
 def read_trajectories(
     series: Any, dt: float | None, names: Iterable[str] | None, continuous: bool, fewest: int
 ) -> Trajectories:
     """The trajectories for a search; a `continuous` system needs `dt`, and `fewest` times per series."""
-    if continuous and dt is None and not isinstance(series, Trajectories):
-        raise InvalidArgument(
-            "`dt`, the step of time, is not given, and rates of change need it; give it (1.0 if rows are one "
-            "unit of time apart), or use `form` 'map'"
-        )
+    if not isinstance(series, Trajectories):
+        check_given(dt, continuous)
     trajectories = Trajectories.of(series, dt, names)
     short = [(i, len(one)) for i, one in enumerate(trajectories.series) if len(one) < fewest]
     if continuous and short:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eqlearn.validation.options import check_least
+from eqlearn.validation.options import check_fields
 
 
 @dataclass(frozen=True)
@@ -41,5 +41,6 @@ class GroupSettings:
     min_points: int = 6
 
     def __post_init__(self) -> None:
-        for name in ("max_searches", "patience", "max_groups", "finalists", "max_parametrisations", "steps"):
-            check_least(name, getattr(self, name))
+        check_fields(
+            self, ("max_searches", "patience", "max_groups", "finalists", "max_parametrisations", "steps")
+        )
