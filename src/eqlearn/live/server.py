@@ -109,8 +109,8 @@ class Answer(BaseHTTPRequestHandler):
     server_version, sys_version = "eqlearn", ""
 
     def setup(self) -> None:
-        self.timeout = self.server.limits.patience
         super().setup()
+        self.connection.settimeout(self.server.limits.patience)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Says nothing: the address of every request holds the token."""

@@ -138,7 +138,7 @@ def _interrupt_main(number: int) -> None:
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
     else:
-        _thread.interrupt_main(number)
+        _thread.interrupt_main(signal.Signals(number))
 
 
 def is_alive(folder: RunFolder, pace: Pace = PACE) -> bool:
