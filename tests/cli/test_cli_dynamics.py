@@ -250,11 +250,7 @@ def test_wrong_use_is_explained_in_one_sentence(here, capsys, words, message):
         (lambda f: f.assign(x=f.x.where(f.index != 3)), ["--form", "map"], "which a map can't step over"),
         (lambda f: f, ["--latents", "1", "--order", "2"], "go with neither `--inputs` nor `--order` 2"),
         (lambda f: f, ["--inputs", "w"], "no column 'w'"),
-        (
-            lambda f: f.assign(v=1.5),
-            [],
-            "v never changes, so it tells nothing and has no equation; leave it out",
-        ),
+        (lambda f: f.assign(v=1.5), [], "v never changes, so it tells nothing; leave it out"),
         (lambda f: f[:61], [], "'run' 1 of 'bad.csv' has 1 row, which is no step of time; leave it out"),
         (lambda f: f.drop(columns="v"), [], "no column 'v'"),
         (lambda f: f.drop(index=5), ["--form", "map"], "uneven steps of time, which a map can't have"),

@@ -162,7 +162,8 @@ class Fractions:
         self.sizes: list[float] = []  # of the generators on the data
         for unit, members in generators(node):
             found = values(unit)
-            size = float(np.sqrt(np.mean(np.square(found))))
+            with np.errstate(over="ignore"):  # what is too large is left as it is
+                size = float(np.sqrt(np.mean(np.square(found))))
             if not math.isfinite(size) or not size:
                 raise TooLong
             self.powers |= {leaf: (len(self.generators), power) for leaf, power in members.items()}

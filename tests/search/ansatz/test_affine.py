@@ -1,9 +1,13 @@
 """Laws that are affine in a subexpression, also beside a quotient."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from eqlearn.nn.primitives import parse_set
 from eqlearn.search.ansatz.affine import affine_ansatzes, left_beside
+from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.settings import AffineSettings, Settings
 from search_problems import error_of, problem_of
 
@@ -53,3 +57,11 @@ def test_several_targets_and_a_stop_give_nothing():
 @pytest.mark.parametrize("formula", ["0*x + 2", "1/(x - 1.0001)", "exp(50*x)", "1e-200*x"])
 def test_odd_targets_are_no_error(formula):
     assert isinstance(affine_ansatzes(problem_of(formula, ["x"], settings=SMALL)), list)
+
+
+@pytest.mark.parametrize(("words", "formula"), [("id sin1", "x + 2*sin(y)"), ("id sin1 div", "x/y + sin(x)")])
+def test_without_products_entries_stand_alone(words, formula):
+    vocabulary = Vocabulary.of(parse_set(words))
+    problem = replace(problem_of(formula, ["x", "y"], settings=SMALL), vocabulary=vocabulary)
+
+    assert nearest(problem) < 1e-7

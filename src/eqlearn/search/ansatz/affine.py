@@ -107,8 +107,12 @@ def _laws(
     y: np.ndarray, entries: Entries, settings: AffineSettings, stop: Callable[[], bool]
 ) -> Iterator[tuple[float, Sum]]:
     algebra = entries.algebra
-    outside, lines = algebra.monomials(settings.outside), algebra.lines
-    for inside, count in ((lines, settings.entries), (algebra.simple(settings.inside), settings.simplest)):
+    outside = algebra.monomials(settings.outside)
+    # Without products, an entry stands alone.
+    lines, simple = (
+        algebra.simple(1 if algebra.times is None else n) for n in (1 + len(algebra.X), settings.inside)
+    )
+    for inside, count in ((lines, settings.entries), (simple, settings.simplest)):
         places = entries.simplest(count)
         left = left_beside(y, outside.values, inside.values, entries.values[places])
         exact = places[left < EXACT_AFFINE]
