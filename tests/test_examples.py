@@ -14,7 +14,7 @@ import eqlearn
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 # The others search for dynamics or train on images: tens of seconds each, even with `quick`.
-SHORT = {"table", "inside_a_network", "custom_primitive"}
+SHORT = {"table", "custom_primitive"}
 
 LORENZ = ["10*y - 10*x", "28*x - x*z - y", "x*y - 8*z/3"]
 PREY = ["1.1*prey - 0.4*prey*predators", "0.1*prey*predators - 0.4*predators"]

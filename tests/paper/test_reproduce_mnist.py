@@ -37,6 +37,7 @@ def test_a_quick_run_leaves_page_pictures_trials_and_a_law_once(tmp_path, capsys
     assert capsys.readouterr().out.count("test: ") == 1
 
 
+@pytest.mark.slow
 def test_a_twin_that_saw_small_sums_is_set_beside_its_bound(tmp_path, capsys):
     twin = ["--network", "relu", "--below", "15"]
 
