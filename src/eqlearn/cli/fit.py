@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eqlearn.cli import options
+from eqlearn.cli import known, options
 from eqlearn.cli.printing import displayed, print_found, run_folder
 from eqlearn.errors import InvalidArgument
 from eqlearn.validation.options import SearchPenalty
@@ -113,6 +113,17 @@ def fit(
     free_constants: Annotated[
         bool, typer.Option("--free-constants", help="Let constants have units, too.")
     ] = False,
+    even: known.Even = "",
+    odd: known.Odd = "",
+    periodic: known.Periodic = "",
+    positive: known.Positive = False,
+    increasing: known.Increasing = "",
+    decreasing: known.Decreasing = "",
+    through: known.Through = None,
+    limit: known.Limit = None,
+    template: known.Template = "",
+    start: known.Start = "",
+    prefer: known.Prefer = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equation.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -121,6 +132,8 @@ def fit(
     Example: eqlearn fit pendulum.csv --target period --seconds 60
 
     Example: eqlearn fit springs.csv --target force --group sample
+
+    Example: eqlearn fit decay.csv --target n --positive --limit t=inf,n=0
     """
     from eqlearn.io.datasets import load_dataset
     from eqlearn.io.tables import read_measurements
@@ -154,11 +167,16 @@ def fit(
     if not quiet and not json:
         for note in table.notes:
             typer.echo(f"Note: {note}.", err=True)
-    known = _units(units, table)
+    told = _units(units, table)
     # These import torch, which takes seconds, so a bad table is refused first.
     from eqlearn.runs.session import Plan, search
     from eqlearn.search.settings import SCIENCE
 
+    knows = known.knowledge(
+        even=options.listed_names(even), odd=options.listed_names(odd), periodic=periodic, positive=positive,
+        increasing=options.listed_names(increasing), decreasing=options.listed_names(decreasing),
+        through=through, limit=limit, template=template, start=start, prefer=prefer,
+    )  # fmt: skip
     plan = Plan(
         primitives=primitives or SCIENCE, penalty=penalty.value, hidden_layers=hidden_layers, seed=seed,
         seconds=seconds, restarts=restarts, jobs=jobs,
@@ -173,7 +191,8 @@ def fit(
     with displayed(seconds, ", ".join(table.targets), quiet or json) as progress:
         record = search(
             folder, table, plan, select=select.value, extrapolation=outside, resume=resume, progress=progress,
-            varies=varies or None, loss=loss.value, units=known, free_constants=free_constants,
+            varies=varies or None, loss=loss.value, units=told, free_constants=free_constants,
+            knows=knows,
         )  # fmt: skip
     print_found(record, folder.path, quiet, json)
 

@@ -21,6 +21,7 @@ from eqlearn.report.record import FORMAT, VERSION, RunRecord, SearchRound, envir
 from eqlearn.runs.blocks import refined
 from eqlearn.runs.folder import REPORT, ROUNDS, RUN, RunFolder
 from eqlearn.runs.journal import FileJournal
+from eqlearn.search.knowledge.knowledge import Knowledge
 from eqlearn.search.search import Progress, discover
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
 from eqlearn.symbolic.parametric import noise_of
@@ -85,6 +86,7 @@ def search(
     loss: str = "squares",
     units: Mapping[str, str] | None = None,
     free_constants: bool = False,
+    knows: Knowledge | None = None,
 ) -> RunRecord:
     """Searches, and saves the run in its folder; `resume` continues the run in it, if any.
 
@@ -96,6 +98,7 @@ def search(
     chosen |= {name: value for name, value in (("group", group), ("varies", varies)) if value is not None}
     chosen |= {"loss": loss} if loss != "squares" else {}
     chosen |= {"units": dict(units), "free_constants": free_constants} if units else {}
+    chosen |= {"knows": knows.to_json()} if knows else {}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.X)} rows", chosen, resume)
         history = History(folder, progress)
@@ -104,10 +107,10 @@ def search(
             progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
             y_error=None if data.errors is None else data.errors.y,
             x_error=None if data.errors is None else data.errors.x, loss=loss, units=units,
-            free_constants=free_constants, groups=data.groups, varies=varies, **plan.options(),
+            free_constants=free_constants, knows=knows, groups=data.groups, varies=varies, **plan.options(),
         )  # fmt: skip
         varying = group is not None or varies is not None
-        plain = data.errors is None and loss == "squares" and not units and not varying
+        plain = data.errors is None and loss == "squares" and not units and not knows and not varying
         if found.ended != "interrupted" and plain:
             best = refined(found.best, data)
             front = tuple(best if c is found.best else c for c in found.front)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import pairwise
+from typing import Protocol, runtime_checkable
 
 import mpmath
 import numpy as np
@@ -54,6 +55,7 @@ class Survey:
         return self.points[:: max(1, len(self.points) // OTHERS)][:OTHERS].copy()
 
 
+@runtime_checkable
 class Constraint(Protocol):
     """Something that a law is known to have."""
 
@@ -162,7 +164,11 @@ class Tends:
         if math.isinf(place):
             points[:, column] = math.copysign(farther * size, place)
             return points
-        sides = [d for d, there in ((1.0, survey.high[column] > place), (-1.0, survey.low[column] < place)) if there]
+        sides = [
+            d
+            for d, there in ((1.0, survey.high[column] > place), (-1.0, survey.low[column] < place))
+            if there
+        ]
         each = [points.copy() for _ in sides]
         for some, side in zip(each, sides, strict=True):
             some[:, column] = place + side * size / farther
@@ -174,7 +180,7 @@ class Tends:
 
     def holds(self, equation: Equation, survey: Survey) -> bool:
         away = [self._away(equation, self.near(survey, farther), survey) for farther in FARTHER]
-        return away[-1] <= NEAR_LIMIT and all(a >= b - SAME for a, b in zip(away, away[1:], strict=False))
+        return away[-1] <= NEAR_LIMIT and all(a >= b - SAME for a, b in pairwise(away))
 
     def _away(self, equation: Equation, points: np.ndarray, survey: Survey) -> float:
         """How far the law is from its limit at the worst of the points, in spreads, to fifty digits."""

@@ -119,7 +119,9 @@ class Rows:
 
 
 def check_against_data(
-    constraints: tuple[Constraint, ...], table: Table, doubt: Doubt = Doubt()  # noqa: B008
+    constraints: tuple[Constraint, ...],
+    table: Table,
+    doubt: Doubt = Doubt(),  # noqa: B008
 ) -> None:
     """Refuses constraints that the rows contradict."""
     rows = Rows.of(table, doubt)

@@ -39,7 +39,7 @@ def check_prices(prices: Mapping[str, float]) -> None:
             raise InvalidArgument(f"`prefer` names no operator: {name!r}; {did_you_mean(str(name), known)}")
         if not 0 <= price <= 1000:
             raise InvalidArgument(
-                f"`prefer` gives {name!r} the price {price}; a price is from 0 (free) over 1 (as usual) to 1000"
+                f"`prefer` gives {name!r} the price {price}; prices are from 0 (free) over 1 (usual) to 1000"
             )
 
 

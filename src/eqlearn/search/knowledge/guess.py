@@ -65,6 +65,11 @@ def offered(guess: Equation, X: np.ndarray, settings: GuessSettings = GUESS) -> 
     for node in sorted(nodes, key=lambda n: -n.count_ops()):
         bare = node.as_independent(*node.free_symbols, as_Add=False)[1]
         values = Equation(bare, guess.variables)(X)
-        if not bare.is_Symbol and np.isfinite(values).all() and np.ptp(values) > 0 and len(kept) < settings.max_columns:
+        if (
+            not bare.is_Symbol
+            and np.isfinite(values).all()
+            and np.ptp(values) > 0
+            and len(kept) < settings.max_columns
+        ):
             kept[str(bare)] = bare
     return list(kept.items())

@@ -20,14 +20,7 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument, listed
 from eqlearn.numerics.budget import Deadline
-from eqlearn.search.candidate import (
-    Candidate,
-    choose,
-    find_rule,
-    pareto_front,
-    shortest_description,
-    united,
-)
+from eqlearn.search.candidate import Candidate, choose, find_rule, pareto_front, shortest_description, united
 from eqlearn.search.features import Features
 from eqlearn.search.finish import Finisher
 from eqlearn.search.groups.driver import MOST_ROUNDS, Shifted, counted_on

@@ -1,4 +1,4 @@
-"""What is known of a law beforehand, as a user says it; refused where it is ill-formed or contradicts itself."""
+"""What is known of a law beforehand, as a user says it; refused where it contradicts itself."""
 
 from __future__ import annotations
 
@@ -169,6 +169,10 @@ def _check_consistent(knows: Knowledge) -> None:
         if both:
             raise InvalidArgument(f"a law that is {one} and {other} in {both[0]!r} does not depend on it")
     if knows.positive and knows.odd:
-        raise InvalidArgument(f"a law that is odd in {knows.odd[0]!r} has both signs, so it is not `positive`")
+        raise InvalidArgument(
+            f"a law that is odd in {knows.odd[0]!r} has both signs, so it is not `positive`"
+        )
     if knows.template and knows.start:
-        raise InvalidArgument("a `template` and a `start` can't be used together; write the guess as a template")
+        raise InvalidArgument(
+            "a `template` and a `start` can't be used together; write the guess as a template"
+        )

@@ -1,4 +1,4 @@
-"""Columns in whose place a search sees others, so that whatever it finds has the symmetries that are known."""
+"""Columns in whose place a search sees others, so that what it finds has the symmetries that are known."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations_with_replacement, islice, product
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -52,15 +52,6 @@ class TemplateSettings:
 TEMPLATE = TemplateSettings()
 
 
-class Model(Protocol):
-    """What a part is for now: a function of its columns with constants."""
-
-    start: np.ndarray
-
-    def linearise(self, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Values `(rows,)` and slopes by the constants `(rows, constants)`."""
-
-
 @dataclass(frozen=True, eq=False)
 class Polynomial:
     """A part as a polynomial: orthogonal terms `(rows, terms)`, of which the first is constant."""
@@ -75,7 +66,9 @@ class Polynomial:
         z = (X - X.mean(axis=0)) / np.where(scale > 0, scale, 1.0)
         each = [np.ones(rows)]
         for degree in range(1, settings.max_degree + 1):
-            more = [np.prod(z[:, list(c)], axis=1) for c in combinations_with_replacement(range(columns), degree)]
+            more = [
+                np.prod(z[:, list(c)], axis=1) for c in combinations_with_replacement(range(columns), degree)
+            ]
             if not more or (len(each) + len(more)) * settings.rows_per_term > rows:
                 break
             each += more
@@ -108,6 +101,10 @@ class Found:
 
     def linearise(self, constants: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.formula.linearise(self.columns, constants)
+
+
+# What a part is for now: both have constants to `start` from, and give values `(rows,)` and slopes by them.
+Model: TypeAlias = Polynomial | Found
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,9 +181,16 @@ class Template:
         """All parts as polynomials; the best of several starts."""
         size = float(np.abs(self.table.y).mean()) or 1.0
         parts, levels = self.written.parts, sorted({*self.settings.starts, size, -size})
-        starts = islice(product(levels, repeat=len(parts)), 0, None, max(1, len(levels) ** len(parts) // self.settings.max_starts))
+        starts = islice(
+            product(levels, repeat=len(parts)),
+            0,
+            None,
+            max(1, len(levels) ** len(parts) // self.settings.max_starts),
+        )
         tried = [
-            self.together({p: Polynomial.of(self.inputs(p), self.settings, c) for p, c in zip(parts, s, strict=True)})
+            self.together(
+                {p: Polynomial.of(self.inputs(p), self.settings, c) for p, c in zip(parts, s, strict=True)}
+            )
             for s in starts
         ]
         best = min(tried, key=lambda t: t.error)

@@ -1,4 +1,4 @@
-"""Formulas as a user writes them down with things unknown in them: constants by name, and parts, `f(a, b)`."""
+"""Formulas as a user writes them, with unknowns in them: constants by name, and parts, `f(a, b)`."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def read_formula(argument: str, text: str, columns: Sequence[str], *, functions:
                 )
         if name in parts or len(set(names)) < len(names):
             raise InvalidArgument(
-                f"`{argument}` names the part {name!r} or a column of it twice; an unknown part stands once, and "
-                "what it is a function of once in it"
+                f"`{argument}` names the part {name!r} twice, or a column of it: an unknown part stands "
+                "once, as a function of different columns"
             )
         key = f"{name}({', '.join(names)})"
         parts[name] = Part(real_symbol(key), names)
