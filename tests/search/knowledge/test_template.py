@@ -13,7 +13,7 @@ COLUMNS = ("a", "b", "c")
 Y = (a * b + 1) * np.exp(-(c**2) / 2)
 
 
-def template(text, y, search=None):
+def template(text, y, search=lambda table, names: []):
     return Template(
         read_formula("template", text, COLUMNS, functions=True), Table(X, y[:, None]), COLUMNS, search
     )

@@ -102,7 +102,7 @@ class Rows:
             partner = beyond[np.argmin(away + 1e-9 * rng.random(len(beyond)))]
             asked += 1
             wrong += monotone.sign * (self.y[partner] - self.y[row]) < -self.doubt.times * self.rough
-        return asked >= self.doubt.min_rows and wrong > self.doubt.share * asked
+        return asked >= self.doubt.min_rows and bool(wrong > self.doubt.share * asked)
 
     def _elsewhere(self, constraint: Passes | Tends) -> bool:
         columns, places = zip(*constraint.condition.where, strict=True)

@@ -23,10 +23,13 @@ from eqlearn.validation.table import Table
 @dataclass(frozen=True)
 class GuessSettings:
     """Where unknown constants start, none of them a number at which something would cancel; at most
-    `max_starts` of all combinations; in at most so many `steps`; and how many columns a guess offers."""
+    `max_starts` of all combinations, each fitted in `few_steps`, the best `kept` in `steps`; and how many
+    columns a guess offers."""
 
     starts: tuple[float, ...] = (1.1, 0.11, 11.0, -1.1)
     max_starts: int = 64
+    few_steps: int = 12
+    kept: int = 4
     steps: int = 200
     max_columns: int = 3
 
@@ -44,18 +47,21 @@ def fitted_guess(
     """The guess with its unknown constants, and all numbers with a point, fitted to the data."""
     written = read_formula("start", text, columns, functions=False)
     symbols = [part.symbol for part in written.constants]
-    best: tuple[float, Equation | None] = (math.inf, None)
+    tried: list[tuple[float, Formula]] = []
     for values in islice(product(settings.starts, repeat=len(symbols)), settings.max_starts):
         places = {symbol: fitted(value) for symbol, value in zip(symbols, values, strict=True)}
         formula = Formula.of(Equation(written.expr.xreplace(places), columns))
-        fit = formula.fit(table.X, table.y[:, 0], table.weight, steps=settings.steps, stop=stop)
-        if fit.error < best[0]:
-            best = fit.error, formula.with_constants(list(fit.values))
-        if stop():
-            break
-    if best[1] is None:
+        tried.append(_fitted(formula, table, settings.few_steps, stop))
+    best = sorted(tried, key=lambda pair: pair[0])[: settings.kept]
+    error, formula = min((_fitted(f, table, settings.steps, stop) for _, f in best), key=lambda pair: pair[0])
+    if not math.isfinite(error):
         raise InvalidArgument(f"the `start` {text!r} is not finite on the data, whatever its constants")
-    return best[1]
+    return Equation(formula.expr, columns)
+
+
+def _fitted(formula: Formula, table: Table, steps: int, stop: Callable[[], bool]) -> tuple[float, Formula]:
+    fit = formula.fit(table.X, table.y[:, 0], table.weight, steps=steps, stop=stop)
+    return fit.error, Formula.of(formula.with_constants(list(fit.values)))
 
 
 def offered(guess: Equation, X: np.ndarray, settings: GuessSettings = GUESS) -> list[tuple[str, Any]]:

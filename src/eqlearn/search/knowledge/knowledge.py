@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias
 
 from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.search.knowledge.demands import check_prices
-from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.options import did_you_mean
 
-Names = str | Sequence[str]
-Place = Mapping[str, float]
+# What is checked here, and may be anything before: a name or several; numbers by name; one such or several.
+Names: TypeAlias = Any
+Numbers: TypeAlias = Any
+Places: TypeAlias = Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,16 +38,16 @@ class Knowledge:
 
     even: Names = ()
     odd: Names = ()
-    periodic: Mapping[str, float] = field(default_factory=dict)
+    periodic: Numbers = field(default_factory=dict)
     positive: bool = False
     increasing: Names = ()
     decreasing: Names = ()
-    through: Place | Sequence[Place] = ()
-    limits: Place | Sequence[Place] = ()
-    template: str = ""
-    start: str = ""
-    prefer: Mapping[str, float] = field(default_factory=dict)
-    holds: Callable[[Equation], bool] | None = None
+    through: Places = ()
+    limits: Places = ()
+    template: Any = ""
+    start: Any = ""
+    prefer: Numbers = field(default_factory=dict)
+    holds: Any = None
 
     def __post_init__(self) -> None:
         for name in ("even", "odd", "increasing", "decreasing"):
@@ -55,7 +56,7 @@ class Knowledge:
             object.__setattr__(self, name, _numbers(name, getattr(self, name)))
         for name in ("through", "limits"):
             given = getattr(self, name)
-            listed = [given] if isinstance(given, Mapping) else list(given)
+            listed = [given] if isinstance(given, Mapping) or not isinstance(given, Iterable) else given
             object.__setattr__(self, name, tuple(_numbers(name, place) for place in listed))
         for name in ("template", "start"):
             if not isinstance(getattr(self, name), str):
@@ -111,7 +112,9 @@ def read_knowledge(knows: Any, columns: Sequence[str]) -> Knowledge:
     return knows
 
 
-def conditions_of(argument: str, places: Iterable[Place], columns: Sequence[str]) -> tuple[Condition, ...]:
+def conditions_of(
+    argument: str, places: Iterable[Mapping[str, float]], columns: Sequence[str]
+) -> tuple[Condition, ...]:
     """The points or limits by the places of their columns."""
     conditions = []
     for place in places:
@@ -140,7 +143,7 @@ def _infinite(condition: Condition) -> bool:
 
 
 def _names(argument: str, given: Any) -> tuple[str, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given)
+    names = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
     if not all(isinstance(name, str) and name for name in names):
         raise WrongType(f"`{argument}` must hold names of columns, got {given!r}")
     return names

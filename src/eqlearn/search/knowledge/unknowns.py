@@ -76,15 +76,15 @@ def read_formula(argument: str, text: str, columns: Sequence[str], *, functions:
         word = match[1] or match[2]
         if word not in known and word not in FUNCTIONS:
             parts.setdefault(word, Part(real_symbol(word)))
+    try:
+        expr = parse(marked, [*columns, *(part.symbol.name for part in parts.values())])
+    except InvalidExpression as error:
+        raise InvalidArgument(f"`{argument}` {text!r} can't be read: {error}") from error
     if functions and not any(part.columns for part in parts.values()):
         raise InvalidArgument(
             f"`{argument}` {text!r} has no unknown part, such as f({columns[0]}); a formula with unknown "
             "constants only is a `start`"
         )
-    try:
-        expr = parse(marked, [*columns, *(part.symbol.name for part in parts.values())])
-    except InvalidExpression as error:
-        raise InvalidArgument(f"`{argument}` {text!r} can't be read: {error}") from error
     lost = [part.symbol.name for part in parts.values() if not expr.has(part.symbol)]
     if lost:
         raise InvalidArgument(f"in `{argument}` {text!r} the part {lost[0]!r} cancels")
