@@ -120,7 +120,7 @@ def fit(
     increasing: known.Increasing = "",
     decreasing: known.Decreasing = "",
     through: known.Through = None,
-    limit: known.Limit = None,
+    limits: known.Limits = None,
     template: known.Template = "",
     start: known.Start = "",
     prefer: known.Prefer = "",
@@ -133,7 +133,7 @@ def fit(
 
     Example: eqlearn fit springs.csv --target force --group sample
 
-    Example: eqlearn fit decay.csv --target n --positive --limit t=inf,n=0
+    Example: eqlearn fit decay.csv --target n --positive --limits t=inf,n=0
     """
     from eqlearn.io.datasets import load_dataset
     from eqlearn.io.tables import read_measurements
@@ -175,7 +175,7 @@ def fit(
     knows = known.knowledge(
         even=options.listed_names(even), odd=options.listed_names(odd), periodic=periodic, positive=positive,
         increasing=options.listed_names(increasing), decreasing=options.listed_names(decreasing),
-        through=through, limit=limit, template=template, start=start, prefer=prefer,
+        through=through, limits=limits, template=template, start=start, prefer=prefer,
     )  # fmt: skip
     plan = Plan(
         primitives=primitives or SCIENCE, penalty=penalty.value, hidden_layers=hidden_layers, seed=seed,

@@ -155,6 +155,7 @@ def discover(
     if units is not None:
         right: Found = dimensionally(discover, dict(locals()))
         return right
+    knows = None if knows == Knowledge() or knows == {} else knows
     if knows is not None and not isinstance(knows, Demands):
         agreeing: Found = knowingly(discover, dict(locals()))
         return agreeing

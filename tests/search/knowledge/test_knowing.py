@@ -9,6 +9,8 @@ from eqlearn.search.knowledge.knowing import knowingly
 from eqlearn.validation.table import Table
 
 QUICK = Settings(networks=False, strategies=("linear", "rational", "profiled", "pairs"))
+LINEAR = Settings(networks=False, strategies=("linear", "profiled"))
+PAIRS = Settings(networks=False, strategies=("linear", "pairs"))
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (100, 1))
 P = RNG.uniform(0.1, 4, (80, 1))
@@ -31,7 +33,7 @@ NOISE = RNG.normal(size=100)
     ],
 )
 def test_all_that_is_delivered_agrees_with_what_is_known_in_noise(X, y, knows):
-    found = discover(X, y, knows=knows, settings=QUICK)
+    found = discover(X, y, knows=knows, settings=PAIRS)
 
     survey = Survey.of(Table(X, y[:, None]))
     for constraint in constraints_of(Knowledge(**knows), ("x",)):
@@ -39,12 +41,15 @@ def test_all_that_is_delivered_agrees_with_what_is_known_in_noise(X, y, knows):
     assert found.best.training_error < 0.5
 
 
-def test_knowledge_finds_what_noise_hides():
-    y = 2 * x**2 + 0.3 * x * 0 + 0.4 * NOISE
+def test_a_term_that_noise_lets_in_is_kept_out_by_a_symmetry():
+    y = 2 * x**2 + 0.1 * x + 0.4 * NOISE
+    sums = Settings(networks=False, strategies=("linear", "elimination"))
 
-    found = discover(X, y, knows={"even": "x", "through": {"x": 0, "y": 0}}, settings=QUICK)
+    free, even = (discover(X, y, knows=knows, settings=sums) for knows in (None, {"even": "x"}))
 
-    assert found.best.equation.matches("2*x**2", tolerance=0.1)
+    assert any(c.equation(np.array([1.0])) != c.equation(np.array([-1.0])) for c in free.front)
+    assert all(c.equation(np.array([1.0])) == c.equation(np.array([-1.0])) for c in even.front)
+    assert even.best.training_error < 0.2
 
 
 def test_a_guess_is_improved():
@@ -67,28 +72,30 @@ def test_a_template_is_filled():
 
 
 def test_a_dear_operator_is_avoided():
-    y = np.sin(x) + 0.3 * NOISE
+    y = np.exp(p / 2) + 0.1 * NOISE[:80]
 
-    usual = discover(X, y, settings=QUICK, restarts=30)
-    dear = discover(X, y, settings=QUICK, restarts=30, knows={"prefer": {"sin": 50, "cos": 50}})
+    usual = discover(P, y, settings=LINEAR)
+    dear = discover(P, y, settings=LINEAR, knows={"prefer": {"exp": 50}})
 
-    assert "sin" in str(usual.best)
-    assert "sin" not in str(dear.best)
+    assert "exp" in str(usual.best)
+    assert "exp" not in str(dear.best)
 
 
 def test_a_function_of_ones_own_decides_too():
-    found = discover(X, np.sin(2 * x), settings=QUICK, knows={"holds": lambda e: "sin" not in str(e)})
+    usual = discover(P, 2 * p**2, settings=LINEAR)
+    found = discover(P, 2 * p**2, settings=LINEAR, knows={"holds": lambda e: "x**2" not in str(e)})
 
-    assert "sin" not in str(found.front)
+    assert "x**2" in str(usual.best)
+    assert found.front
+    assert not any("x**2" in str(candidate) for candidate in found.front)
 
 
 def test_without_knowledge_nothing_changes():
-    y = np.cos(x) + x + 0.1 * NOISE
+    y = x**2 + x + 0.1 * NOISE
 
-    plain, told = (discover(X, y, settings=QUICK, restarts=20, knows=k) for k in (None, {}))
+    plain, told = (discover(X, y, settings=LINEAR, knows=k) for k in (None, Knowledge()))
 
-    assert str(plain.best) == str(told.best)
-    assert plain.best.description_length == told.best.description_length
+    assert str(plain.front) == str(told.front)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +111,7 @@ def test_without_knowledge_nothing_changes():
 )
 def test_what_can_not_be_used_is_refused_in_a_sentence(options, message):
     with pytest.raises(InvalidArgument, match=message):
-        discover(X, x**3 + x, settings=QUICK, **options)
+        discover(X, x**3 + x, settings=LINEAR, **options)
 
 
 def test_several_targets_are_refused():

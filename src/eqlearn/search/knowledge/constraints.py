@@ -25,8 +25,9 @@ NEAR, NEAR_LIMIT = 1e-6, 1e-2
 ROWS, POINTS, STEPS = 300, 300, 40
 # Rows whose other columns stand for all where a condition names only some.
 OTHERS = 12
-# How far out a limit is imposed, and asked: in ranges of the column, or parts of it from a finite place.
-FAR, FARTHER = 1e6, (1e4, 1e8, 1e12)
+# How far out a limit is imposed, in ranges of the column: so far that even 1/√x is at its limit; how near a
+# finite place, in parts of it; and where it is asked.
+FAR, CLOSE, FARTHER = 1e24, 1e8, (1e4, 1e8, 1e12)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +176,7 @@ class Tends:
         return np.vstack(each)
 
     def pins(self, survey: Survey) -> tuple[np.ndarray, np.ndarray]:
-        points = self.near(survey, FAR)
+        points = self.near(survey, FAR if math.isinf(self.condition.where[0][1]) else CLOSE)
         return points, np.full(len(points), self.condition.value)
 
     def holds(self, equation: Equation, survey: Survey) -> bool:

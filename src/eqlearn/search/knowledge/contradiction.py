@@ -127,4 +127,4 @@ def check_against_data(
     rows = Rows.of(table, doubt)
     for constraint in constraints:
         if rows.against(constraint):
-            raise InvalidArgument(f"the data contradict {constraint.name}; leave it out of `knows`")
+            raise InvalidArgument(f"the data contradict {constraint.name}; leave it out")
