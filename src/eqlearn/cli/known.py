@@ -29,14 +29,14 @@ Decreasing = Annotated[str, _option("Columns with which the law goes down.")]
 Through = Annotated[
     list[str] | None, _option("A point it passes through, with the target's value: x=0,y=1; may be repeated.")
 ]
-Limit = Annotated[list[str] | None, _option("What it tends to: x=inf,y=0; may be repeated.")]
+Limits = Annotated[list[str] | None, _option("What it tends to: x=inf,y=0; may be repeated.")]
 Template = Annotated[str, _option("Its form, but for unknown parts: 'f(a, b) * exp(-g(c))'.")]
 Start = Annotated[str, _option("A first guess to improve: 'k*x**1.5'.")]
 Prefer = Annotated[str, _option("How many nodes an operator counts for: sin=3,exp=0.5; 1 is usual.")]
 
 
 def knowledge(
-    *, periodic: str, through: Sequence[str] | None, limit: Sequence[str] | None, prefer: str, **others: Any
+    *, periodic: str, through: Sequence[str] | None, limits: Sequence[str] | None, prefer: str, **others: Any
 ) -> Knowledge | None:
     """What the options say, or nothing if none was given."""
     from eqlearn.search.knowledge.knowledge import Knowledge
@@ -44,7 +44,7 @@ def knowledge(
     said = Knowledge(
         periodic=_numbers("periodic", periodic), prefer=_numbers("prefer", prefer),
         through=[_numbers("through", place) for place in through or ()],
-        limits=[_numbers("limit", place) for place in limit or ()], **others,
+        limits=[_numbers("limits", place) for place in limits or ()], **others,
     )  # fmt: skip
     return said if said != Knowledge() else None
 

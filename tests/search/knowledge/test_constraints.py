@@ -27,6 +27,7 @@ INF = math.inf
         ({"through": {"x": 0, "y": 2}}, "2 + x*z", "2 + x + z"),
         ({"through": {"x": 1, "z": 2, "y": 5}}, "x + 2*z", "x + z"),
         ({"limits": {"x": INF, "y": 0}}, "z*exp(-x)", "z*exp(-x) + 0.1*z"),
+        ({"limits": {"x": INF, "y": 0}}, "exp(-x**2)", "exp(x**2)"),
         ({"limits": {"x": INF, "y": 1}}, "1/(1 + exp(-x))", "1/(1 + exp(x))"),
         ({"limits": {"x": -INF, "y": 0}}, "1/(1 + exp(-x))", "1/x + 1e-9*x"),
         ({"limits": {"x": 0, "y": 1}}, "sin(x)/x", "cos(x)/x"),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
-import mpmath
 import numpy as np
 
 from eqlearn.errors import InvalidArgument
@@ -185,14 +185,13 @@ class Tends:
 
     def _away(self, equation: Equation, points: np.ndarray, survey: Survey) -> float:
         """How far the law is from its limit at the worst of the points, in spreads, to fifty digits."""
-        formula, most = Formula.of(equation), 0.0
-        for point in points:
-            try:
+        formula, most, roughly = Formula.of(equation), 0.0, equation(points)
+        for point, value in zip(points, roughly, strict=True):
+            # What is too large for any digits, as in exp(-x**2), float64 takes for infinite.
+            with contextlib.suppress(OverflowError, ZeroDivisionError, ValueError):
                 value = formula.precisely(point, formula.constants)
-                away = float(abs(value - self.condition.value)) / survey.spread
-            except (OverflowError, ZeroDivisionError, ValueError, mpmath.libmp.NoConvergence):
-                return math.inf
-            most = max(most, away if not math.isnan(away) else math.inf)
+            away = float(abs(value - self.condition.value)) / survey.spread
+            most = max(most, math.inf if math.isnan(away) else away)
         return most
 
 

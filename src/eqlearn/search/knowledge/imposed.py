@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import sympy as sp
 import torch
 
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import NEGLIGIBLE
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.parametric import Constant, Formula
+from eqlearn.symbolic.parametric import Constant, ConstantFit, Formula
+from eqlearn.symbolic.snap import snap_constant
 from eqlearn.validation.table import Table
 
 # What a condition weighs, in rows.
 HEAVY = 1e10
 # A constant that moves the law by less than this part of the target's spread was held at zero by a condition.
 HELD_AT_ZERO = 1e3 * NEGLIGIBLE
+# A constant known as well as this is held by conditions; then it may be a simple number, of so many bits.
+HELD, MAX_BITS = 1e-5, 12.0
 STEPS = 60
 
 
@@ -33,7 +38,7 @@ def imposed(
     stop: Callable[[], bool] = never,
 ) -> tuple[Equation, tuple[Constant, ...]] | None:
     """The equation and its constants, fitted with its values at `pins` held; terms that these hold at zero
-    leave it. None, if it has no values there."""
+    leave it, and constants that they hold at simple numbers are those. None, if it has no values there."""
     where, values = pins
     weight = np.ones(table.rows) if table.weight is None else table.weight / table.weight.mean()
     X, y = np.vstack([table.X, where]), np.concatenate([table.y[:, 0], values])
@@ -47,16 +52,25 @@ def imposed(
         if not len(values):
             return formula.with_constants(list(fit.values)), fit.constants
         _, slopes = formula.linearise(torch.tensor(np.ascontiguousarray(X.T)), fit.values)
-        moved = np.abs(fit.values) * np.sqrt((slopes[: table.rows] ** 2).mean(axis=0))
-        idle = np.flatnonzero((moved < HELD_AT_ZERO * spread) & (fit.values != 0))
-        if not len(idle):
+        held = _held(fit, slopes[: table.rows], spread)
+        if not held:
             free = _freedom(slopes[table.rows :], table.rows, len(fit.values), len(values))
             constants = tuple(Constant(c.value, c.standard_error * free) for c in fit.constants)
             return formula.with_constants(list(fit.values)), constants
-        numbers: list[float] = fit.values.tolist()
-        numbers[idle[0]] = 0.0
+        numbers = [held.get(place, float(value)) for place, value in enumerate(fit.values)]
         equation = formula.with_constants(numbers).simplified()
     return None
+
+
+def _held(fit: ConstantFit, slopes: np.ndarray, spread: float) -> dict[int, Any]:
+    """The constants that conditions hold at zero, or else all that they hold at simple numbers, by place."""
+    moved = np.abs(fit.values) * np.sqrt((slopes**2).mean(axis=0))
+    idle = np.flatnonzero((moved < HELD_AT_ZERO * spread) & (fit.values != 0))
+    if len(idle):
+        return {int(idle[0]): sp.S.Zero}
+    sure = [i for i, c in enumerate(fit.constants) if c.standard_error < HELD * abs(c.value)]
+    simple = {i: snap_constant(fit.values[i], HELD * abs(fit.values[i]), max_cost=MAX_BITS) for i in sure}
+    return {i: number for i, number in simple.items() if number is not None}
 
 
 def _freedom(slopes: np.ndarray, rows: int, constants: int, pins: int) -> float:
