@@ -122,13 +122,16 @@ def test_the_keyboard_chooses_copies_pins_and_stops(browser, visited, under_way)
     browser.press("ArrowUp", 38)
     assert browser.run("document.querySelector('#rows input:checked').value") == "1"
     browser.run("document.querySelector('#pin').focus()")
-    browser.call("Input.dispatchKeyEvent", type="char", text=" ", key=" ")
-    browser.run("document.querySelector('#pin').click()")
+    browser.press(" ", 32)
     browser.until("document.querySelector('#pin').getAttribute('aria-pressed') === 'true'")
-    browser.run("document.querySelector('#shown-copies button[data-language=LaTeX]').click()")
+    browser.run("document.querySelector('#shown-copies button[data-language=LaTeX]').focus()")
+    browser.press(" ", 32)
+    browser.run("document.querySelector('button.stop').focus()")
+    browser.press(" ", 32)
+    browser.until(f"{EXPLAINED}.includes('stopping')")
 
     assert "1.5" in browser.run("window.copied")
-    assert (under_way.folder.path / "favourite.json").exists()
+    assert {"favourite.json", "stop"} <= {p.name for p in under_way.folder.path.iterdir()}
     assert browser.run("document.querySelector('#rows .badge.star').textContent") == "★ pinned"
     assert browser.run(
         "[...document.querySelectorAll('button, select, input, a')].every(e => e.tabIndex >= 0)"
