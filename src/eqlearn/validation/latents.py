@@ -182,7 +182,7 @@ def read_batch(item: Any, names: tuple[str, ...], columns: tuple[str, ...]) -> B
     for name in item:
         if name not in known:
             hint = did_you_mean(str(name), sorted(known))
-            raise InvalidArgument(f"no encoder is named {name!r}{hint}; name one, or leave the input out")
+            raise InvalidArgument(f"no encoder is named {name!r}; {hint}; name one, or leave the input out")
     if missing := [name for name in (*names, *columns, "y") if name not in item]:
         raise InvalidArgument(f"there is no {listed([repr(m) for m in missing])} among the inputs")
     inputs = {name: _input(name, item[name]) for name in names}
