@@ -75,7 +75,7 @@ def show_progress(
 
 def _in_notebook(seconds: float | None, target: str) -> Callable[[Progress], None]:
     """Shows progress in the output of a notebook's cell, where each report takes the place of the last."""
-    from IPython.display import HTML, display  # type: ignore[import-not-found]
+    from IPython.display import HTML, display
 
     budget = "" if seconds is None else f" of {seconds:g} s"
     handle = display(HTML("<div>starting</div>"), display_id=True)
