@@ -1,8 +1,11 @@
 import numpy as np
+import pytest
 
 from eqlearn.dynamics.library import allowed_shapes
+from eqlearn.dynamics.settings import MotionSettings
 from eqlearn.dynamics.sums import TermSearch
 from eqlearn.dynamics.weak import WeakForm
+from eqlearn.errors import InvalidArgument
 from eqlearn.search.settings import SCIENCE
 
 X = np.random.default_rng(0).uniform(0.3, 3.0, size=(150, 1))
@@ -48,3 +51,10 @@ def test_the_equation_is_the_sum():
     best = found(0.4 * X[:, 0] - 1.2 * np.sin(X[:, 0]))[0]
 
     np.testing.assert_allclose(best.equation(["x"])(X), 0.4 * X[:, 0] - 1.2 * np.sin(X[:, 0]), atol=1e-9)
+
+
+def test_settings_that_can_not_be_are_refused():
+    with pytest.raises(InvalidArgument, match="`max_terms`"):
+        MotionSettings(max_terms=0)
+    with pytest.raises(InvalidArgument, match="`corner_deviations`"):
+        MotionSettings(corner_deviations=0.0)

@@ -108,8 +108,7 @@ class MotionSettings:
     until_last_choice: float = 0.9
 
     def __post_init__(self) -> None:
-        check_fields(self, ("max_terms", "beam", "max_tests", "max_difference", "sweeps", "max_monomials"))
-        check_fields(self, ("short_steps", "long_steps", "rate_rows", "fit_segments"))
+        check_fields(self, ("max_terms", "beam", "max_tests", "max_difference", "sweeps", "rate_rows"))
         check_fields(self, ("corner_deviations", "above_noise", "below_noise"), least=0)
 
 

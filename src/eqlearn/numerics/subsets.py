@@ -70,8 +70,7 @@ class Regression:
         if noise is not None:
             sizes = np.square(factor).sum(axis=0)
             fine &= sizes - np.diag(noise) > min_signal * sizes
-        rows = float(len(target)) if independent is None else independent
-        return cls(factor, scales, noise, rows, np.flatnonzero(fine[:-1]))
+        return cls(factor, scales, noise, independent or float(len(target)), np.flatnonzero(fine[:-1]))
 
     @property
     def count(self) -> int:

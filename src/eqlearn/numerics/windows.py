@@ -8,7 +8,6 @@ trajectory is a field with no axis of space: both use the same ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -44,10 +43,11 @@ class Window:
         all points; around the seam where the axis has a `period`."""
         step = float(points[-1] - points[0]) / (len(points) - 1)
         made = cls(points, step, half, bump_power(half, order), points[:1], period)
-        low, high = points[0] + half * step, points[-1] - half * step
-        span = high - low if period is None else period
+        low = points[0] + (half * step if period is None else 0.0)
+        span = points[-1] - half * step - low if period is None else period
         count = max(1, round(span * per_width / (made.deviation * step)) + (period is None))
-        return replace(made, centres=_spread(points[0] if period is not None else low, span, count, period))
+        centres = np.linspace(low, low + span, count, endpoint=period is None)
+        return replace(made, centres=centres if count > 1 else np.array([low + span / 2]))
 
     @property
     def deviation(self) -> float:
@@ -80,12 +80,6 @@ class Window:
         if self.spline is None:
             return np.asarray(values)
         return np.asarray(values @ make_interp_spline(points, np.eye(len(points)), k=self.spline)(fine))
-
-
-def _spread(low: float, span: float, count: int, period: float | None) -> np.ndarray:
-    if count == 1:
-        return np.array([low + span / 2])
-    return np.linspace(low, low + span, count, endpoint=period is None)
 
 
 def bump(s: np.ndarray, power: int, order: int) -> np.ndarray:
@@ -136,7 +130,7 @@ def corner(modulus: np.ndarray, most: int = 1000) -> int:
     return int(min(every, key=lambda k: _off_line(total[: k + 1]) + _off_line(total[k:])))
 
 
-def _off_line(values: Sequence[float] | np.ndarray) -> float:
+def _off_line(values: np.ndarray) -> float:
     """How far values are from the straight line between the first and the last, relative to their size."""
     line = np.linspace(values[0], values[-1], len(values))
     return float(np.square((values - line) / np.maximum(np.abs(values), 1e-12)).sum())
