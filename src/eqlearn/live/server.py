@@ -109,7 +109,7 @@ class Answer(BaseHTTPRequestHandler):
     server_version, sys_version = "eqlearn", ""
 
     def setup(self) -> None:
-        self.timeout = self.server.limits.patience
+        self.request.settimeout(self.server.limits.patience)
         super().setup()
 
     def log_message(self, format: str, *args: Any) -> None:
