@@ -101,7 +101,7 @@ def stoppable(folder: RunFolder, pace: Pace = PACE) -> Iterator[None]:
     (folder.path / STOP).unlink(missing_ok=True)  # asked of an earlier process
     ended, main = threading.Event(), threading.current_thread() is threading.main_thread()
 
-    def watch(number: int) -> None:
+    def watch(number: signal.Signals) -> None:
         while not ended.wait(pace.look):
             with suppress(FileNotFoundError):
                 os.utime(folder.path / LOCK)
@@ -120,7 +120,7 @@ def stoppable(folder: RunFolder, pace: Pace = PACE) -> Iterator[None]:
 
 
 @contextmanager
-def _interrupting(main: bool) -> Iterator[int]:
+def _interrupting(main: bool) -> Iterator[signal.Signals]:
     """The number of a signal that interrupts the main thread: that of Ctrl-C, unless it is ignored, as it is
     for what a script runs in the background."""
     if not main or callable(signal.getsignal(signal.SIGINT)) or not hasattr(signal, "SIGUSR1"):
@@ -133,7 +133,7 @@ def _interrupting(main: bool) -> Iterator[int]:
         signal.signal(signal.SIGUSR1, before or signal.SIG_DFL)
 
 
-def _interrupt_main(number: int) -> None:
+def _interrupt_main(number: signal.Signals) -> None:
     """Raises a signal in the main thread, also while it waits for something."""
     if hasattr(signal, "pthread_kill"):
         signal.pthread_kill(threading.main_thread().ident or 0, number)
