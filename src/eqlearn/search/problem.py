@@ -16,7 +16,7 @@ from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.settings import DEFAULTS, Settings
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """The scaled data of a search, what networks may see and be made of."""
 

@@ -17,8 +17,8 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "profiled", "affine", "pairs", "products", "symmetry", "span", "product-library",
-    "evolution", "sums", "wide-span", "elimination",
+    "linear", "rational", "affine", "span", "evolution", "profiled", "pairs", "products", "symmetry",
+    "product-library", "wide-span", "sums", "elimination",
 )  # fmt: skip
 # Polynomials of a higher degree come to rounding near any smooth function of one column.
 MAX_DEGREE = 8
@@ -84,13 +84,19 @@ class Library:
 @dataclass(frozen=True)
 class Span:
     """A span of subexpressions, and what is looked up in it: the `simplest` of the bank, led by products of
-    columns where there are `monomials` (so many at the most); `entries` that an operation may have taken off
-    the target, each seen on `rows` rows; sums have at most `max_terms`."""
+    columns where there are `monomials` (so many at the most), and `quotients` of two if asked; `entries` that
+    an operation may have taken off the target, each seen on `rows` rows, and two operations two of the
+    simplest, of which there are `twice`. Beside the span, another entry is
+    looked up or, where some are `coupled`, what so many of the simplest make by twos. Sums have at most
+    `max_terms`."""
 
     simplest: int
     entries: int
     rows: int
     monomials: int = 0
+    quotients: bool = False
+    twice: int = 0
+    coupled: int = 0
     max_terms: int = 8
 
 
@@ -124,8 +130,12 @@ class BankSettings:
     rows: int = 128
     min_rows: int = 24
     small: int = 300
-    spans: tuple[Span, ...] = (Span(8, 8_000, 24), Span(0, 1_000, 120, monomials=60, max_terms=16))
-    wide_spans: tuple[Span, ...] = (Span(8, 40_000, 24),)
+    spans: tuple[Span, ...] = (
+        Span(8, 8_000, 24, twice=80),
+        Span(0, 1_000, 120, monomials=60, max_terms=16),
+        Span(0, 1_000, 120, monomials=20, quotients=True, max_terms=10),
+    )
+    wide_spans: tuple[Span, ...] = (Span(8, 2_000, 24, coupled=800),)
     kept: int = 12
 
 

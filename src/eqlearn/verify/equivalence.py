@@ -103,6 +103,10 @@ def _draw(box: Box, factor: float, rows: int, rng: np.random.Generator) -> np.nd
 
 def _followed(truth: Formula, points: np.ndarray, box: Box) -> np.ndarray:
     """The points at which the truth is real, finite and on the branch of the training box."""
+    if any(not power.exp.is_Integer for power in truth.expr.atoms(sp.Pow)) or truth.expr.has(sp.Abs):
+        # A root of a square has a corner at zero, on whose other side is another branch.
+        low, high = np.array(list(box.values()), dtype=float).T[:, :, None]
+        points = points[:, ~(((low >= 0) & (points < 0)) | ((high <= 0) & (points > 0))).any(axis=0)]
     values = truth(points)
     points = points[:, np.isfinite(values)]
     if not np.isnan(values).any():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eqlearn.search.ansatz.bank import Keys
+from eqlearn.search.ansatz.keys import Keys
 
 ROWS = 24
 RNG = np.random.default_rng(0)
@@ -13,7 +13,7 @@ BASIS = np.linalg.qr(np.concatenate([np.ones((1, ROWS)), RNG.normal(size=(4, ROW
 
 @pytest.fixture(scope="module")
 def keys():
-    return Keys(BASIS, ENTRIES)
+    return Keys(BASIS, [ENTRIES[:200], ENTRIES[200:]])
 
 
 @pytest.mark.parametrize(("entry", "factor"), [(0, 3.0), (17, -0.2), (499, 1e6)])

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
 
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import NEGLIGIBLE, SAME_KEY
 from eqlearn.search.ansatz.layout import Sum, Unit
 from eqlearn.search.ansatz.library import homogeneous, parity
+from eqlearn.search.ansatz.terms import Terms
 from eqlearn.search.networks.starts import angular_frequency
 from eqlearn.search.problem import Problem
 from eqlearn.search.settings import MAX_DEGREE, BankSettings
@@ -48,9 +48,20 @@ class Bank:
         about = self.values - self.values.mean(axis=1, keepdims=True)
         return np.asarray(about / np.linalg.norm(about, axis=1, keepdims=True))
 
+    def blocks(self) -> list[np.ndarray]:
+        """The values of all entries, as one block."""
+        return [self.values]
+
+    def cost(self, entry: int) -> float:
+        return float(self.costs[entry])
+
     def term(self, entry: int) -> Sum:
         """The formula of an entry."""
         return self._term(self.places[entry])
+
+    def terms(self, *entries: int) -> Terms:
+        """Some entries as terms of a sum."""
+        return Terms(self.values[list(entries)], tuple(partial(self.term, entry) for entry in entries))
 
     def _term(self, place: int) -> Sum:
         how, args, factor, shift = self.made[place]
@@ -64,61 +75,22 @@ class Bank:
         return Sum.of(Unit(how, tuple(terms)))
 
 
-class Keys:
-    """Entries `(entries, rows)` by the direction of what they have outside of the span of a basis `(rows,
-    dimensions)` with orthonormal columns: values that are a factor times an entry and a sum in the span have
-    the same.
-
-    A direction is told by three numbers, its components along three others.
-    """
-
-    def __init__(self, basis: np.ndarray, entries: np.ndarray) -> None:
-        directions = np.random.default_rng(0).normal(size=(len(basis), 3))
-        directions -= basis @ (basis.T @ directions)
-        constant = np.full((len(basis), 1), len(basis) ** -0.5)
-        self.dimensions = basis.shape[1]
-        self.seen_along = np.concatenate([basis, directions, constant], axis=1)
-        _, keys = self.seen(entries)
-        self.order = np.argsort(keys[:, 0], kind="stable")  # those that are not numbers come last
-        self.keys = keys[self.order]
-
-    def seen(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The part of their variance that values `(many, rows)` have outside of the span, and their keys:
-        both from one product; NaN for what hardly varies about a large mean."""
-        along = values @ self.seen_along
-        total = np.einsum("ij,ij->i", values, values)
-        outside = total - np.square(along[:, : self.dimensions]).sum(axis=1)
-        variance = total - along[:, -1] ** 2
-        share = outside / np.where(variance > NEGLIGIBLE * total, variance, np.nan)
-        keys = (
-            along[:, self.dimensions : -1] / np.sqrt(np.where(share > NEGLIGIBLE, outside, np.nan))[:, None]
-        )
-        return share, keys * np.sign(keys[:, :1])
-
-    def matches(self, asked: np.ndarray) -> list[tuple[int, int]]:
-        """Which keys `(many, 3)` are those of entries: pairs of both."""
-        first = self.keys[:, 0]
-        low, high = (
-            np.searchsorted(first, asked[:, 0] - SAME_KEY),
-            np.searchsorted(first, asked[:, 0] + SAME_KEY),
-        )
-        found = []
-        for k in np.flatnonzero((high > low) & np.isfinite(asked[:, 0])).tolist():
-            near = np.abs(self.keys[low[k] : high[k]] - asked[k]).max(axis=1) < SAME_KEY
-            found += [(k, int(self.order[low[k] + i])) for i in np.flatnonzero(near)]
-        return found
-
-
 @np.errstate(all="ignore")
 def grown(
-    problem: Problem, most: int, stop: Callable[[], bool] = never, monomials: int = 0, exact: bool = False
+    problem: Problem,
+    most: int,
+    stop: Callable[[], bool] = never,
+    monomials: int = 0,
+    quotients: bool = False,
+    exact: bool = False,
 ) -> Bank:
     """The simplest `most` subexpressions of the columns, after the products of columns of all degrees of
-    which there are at most `monomials`; fewer if `stop()` holds before. Where an entry must be `exact`, since
-    nothing will be fitted, inner numbers are only such as stand in formulas."""
+    which there are at most `monomials`, and their inverses and `quotients` of two; fewer if `stop()` holds
+    before. Where an entry must be `exact`, since nothing will be fitted, inner numbers are only such as stand
+    in formulas."""
     scales = problem.features.scales
     columns = problem.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
-    growth = _Growth(problem, columns, most, stop, monomials, exact)
+    growth = _Growth(problem, columns, most, stop, monomials, quotients, exact)
     costs = np.array(growth.costs)
     order = np.lexsort((costs, np.arange(len(costs)) >= growth.led))[:most]
     values = np.array([growth.values[i] for i in order]).reshape(len(order), columns.shape[1])
@@ -132,6 +104,7 @@ class _Growth:
     most: int
     stop: Callable[[], bool]
     monomials: int = 0
+    quotients: bool = False
     exact: bool = False
     led: int = 0
     values: list[np.ndarray] = field(default_factory=list)
@@ -147,6 +120,8 @@ class _Growth:
         self.add(1, self.columns, [("column", (i,), 1.0, 0.0) for i in range(len(self.columns))], 1.0)
         if self.monomials:
             self.multiply()
+            if self.quotients:
+                self.divide()
             self.led = len(self.made)
         for level in range(2, self.settings.max_level + 1):
             for values, made, cost in self.level(level):
@@ -171,6 +146,17 @@ class _Growth:
                 values = self.values[i] * self.values[place]
                 self.add(2 * degree - 1, values[None], [(times, (i, place), 1.0, 0.0)], 2.0 * degree - 1)
                 latest += [(i, before)] if len(self.made) > before else []
+
+    def divide(self) -> None:
+        """Takes up the inverses of columns, and quotients of two."""
+        inverse, over = (self.problem.vocabulary.named(name) for name in ("inv", "div"))
+        for i, column in enumerate(self.columns):
+            if inverse is not None:
+                self.add(2, 1 / column[None], [(inverse, (i,), 1.0, 0.0)], 2.0)
+            others = [j for j in range(len(self.columns)) if j != i and over is not None]
+            if over is not None and others:
+                made: list[Made] = [(over, (i, j), 1.0, 0.0) for j in others]
+                self.add(3, column / self.columns[others], made, 3.0)
 
     def full(self) -> bool:
         """Whether there is enough to choose the simplest from, or no time for more."""

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from eqlearn.numerics.criteria import EXACT_SPAN
-from eqlearn.search.ansatz.bank import Bank, Keys
+from eqlearn.search.ansatz.bank import Bank
+from eqlearn.search.ansatz.keys import Keys
 from eqlearn.search.ansatz.layout import Sum, Unit
-from eqlearn.search.ansatz.terms import Algebra, Terms, few_terms, orthonormal, undone_rows
+from eqlearn.search.ansatz.terms import Algebra, few_terms, orthonormal, undone_rows
 from eqlearn.search.evolution.backpropagation import wanted
 from eqlearn.search.evolution.trees import Trees
 from eqlearn.search.problem import Problem
@@ -29,7 +30,7 @@ class Closing:
         self.units = (None, *(p for p in problem.vocabulary.unary if p.name != "id"))
         self.monomials = self.algebra.monomials(len(y) // 2)
         ones = np.ones((1, len(y)))
-        self.keys = Keys(orthonormal(np.concatenate([ones, self.algebra.X])), bank.values)
+        self.keys = Keys(orthonormal(np.concatenate([ones, self.algebra.X])), bank.blocks())
         self.polynomials = orthonormal(np.concatenate([ones, self.monomials.values]))
 
     @np.errstate(all="ignore")
@@ -55,7 +56,7 @@ class Closing:
                 share, asked = self.keys.seen(values)
             found = [(int(aim), -1) for aim in np.flatnonzero(share < EXACT_SPAN)] + self.keys.matches(asked)
             for aim, entry in found:
-                terms = self.algebra.columns + self._entry(entry)
+                terms = self.algebra.columns + self.bank.terms(*([entry] if entry >= 0 else []))
                 factors = few_terms(terms.values, values[aim], self.max_terms)
                 if factors is not None:
                     law = terms.total(factors)
@@ -67,8 +68,3 @@ class Closing:
             factors = few_terms(self.monomials.values, aims[aim], self.max_terms)
             if factors is not None:
                 yield aim, self.monomials.total(factors)
-
-    def _entry(self, entry: int) -> Terms:
-        if entry < 0:
-            return Terms(np.empty((0, len(self.y))), ())
-        return Terms(self.bank.values[entry][None], (lambda: self.bank.term(entry),))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_LOSS
-from eqlearn.search.ansatz.bank import grown, is_for_banks
+from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz
 from eqlearn.search.ansatz.pairs import in_seen_units, target_values
 from eqlearn.search.ansatz.terms import holds
@@ -18,27 +20,44 @@ from eqlearn.search.evolution.trees import Operations
 from eqlearn.search.problem import Problem
 
 
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What all islands of a problem have in common."""
+
+    columns: np.ndarray
+    y: np.ndarray
+    bank: Bank
+    operations: Operations
+    closing: Closing
+
+    @classmethod
+    def of(cls, problem: Problem, stop: Callable[[], bool]) -> Ground:
+        settings, scales = problem.settings.island, problem.features.scales
+        some, few = problem.thinned(settings.rows), problem.thinned(settings.closing_rows)
+        columns = some.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
+        bank = grown(some, settings.entries, stop)
+        entries = grown(few, settings.closing_entries, stop, exact=True)
+        closing = Closing(few, entries, target_values(few, None), settings.closing_terms)
+        operations = Operations.of(problem.vocabulary, len(scales))
+        return cls(columns, target_values(some, None), bank, operations, closing)
+
+
+_ground = lru_cache(maxsize=1)(Ground.of)  # of the search that is under way
+
+
 def evolved_ansatzes(
     problem: Problem, island: int, seed: int, stop: Callable[[], bool] = never
 ) -> list[Ansatz]:
     """The best formulas of each length that an island comes to; islands with other numbers are others."""
     if not is_for_banks(problem) or stop():
         return []
-    settings = problem.settings.island
+    settings, ground = problem.settings.island, _ground(problem, stop)
     rng = np.random.default_rng([seed, island])
-    some = problem.thinned(settings.rows)
-    scales = problem.features.scales
-    bank = grown(some, settings.entries, stop)
-    columns = some.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
-    operations = Operations.of(problem.vocabulary, len(scales))
-    place = Island(columns, target_values(some, None), bank, operations, settings, rng)
-    few = problem.thinned(settings.closing_rows)
-    entries = grown(few, settings.closing_entries, stop, exact=True)
-    closing = Closing(few, entries, target_values(few, None), settings.closing_terms)
+    place = Island(ground.columns, ground.y, ground.bank, ground.operations, settings, rng)
     y = target_values(problem, None)
     left = settings.generations * luby(island + 1)
     while left > 0 and not stop():
-        whole = [law for law in closing.laws(place.evolve()) if holds(law, problem, y)]
+        whole = [law for law in ground.closing.laws(place.evolve()) if holds(law, problem, y)]
         if whole:
             return [in_seen_units(Ansatz(None, law), problem) for law in whole[: settings.kept]]
         left -= 1
@@ -46,6 +65,7 @@ def evolved_ansatzes(
             left = min(left, settings.shortening)  # what is exact may yet be said in fewer words
     chosen = _front(place.population, settings.kept)
     trees = place.polished(chosen.trees, settings.last_steps) if len(chosen.trees) else chosen.trees
+    scales = problem.features.scales
     return [in_seen_units(Ansatz(None, trees.term(i, scales)), problem) for i in range(len(trees))]
 
 
