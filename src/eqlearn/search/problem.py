@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -44,7 +45,7 @@ class Problem:
         """The same problem on this number of rows, spread evenly over all."""
         if self.samples.rows <= rows:
             return self
-        chosen = torch.linspace(0, self.samples.rows - 1, rows).round().long()
+        chosen = torch.from_numpy(thinned_rows(self.samples.rows, rows))
         x, y, weight = self.samples.x, self.samples.y, self.samples.weight
         samples = Samples(x[:, chosen], y[:, chosen], None if weight is None else weight[chosen])
         transforms = tuple(replace(i, target=i.target[:, chosen]) for i in self.transforms)
@@ -54,3 +55,8 @@ class Problem:
     def targets(self) -> tuple[TargetTransform | None, ...]:
         """The ways to see the target: as it is, and through each transform."""
         return (None, *self.transforms)
+
+
+def thinned_rows(rows: int, most: int) -> np.ndarray:
+    """The places of at most that many rows, spread evenly over all."""
+    return np.linspace(0, rows - 1, min(most, rows)).round().astype(int)

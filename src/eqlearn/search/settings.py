@@ -87,8 +87,8 @@ class Span:
     columns where there are `monomials` (so many at the most), and `quotients` of two if asked; `entries` that
     an operation may have taken off the target, each seen on `rows` rows, and two operations two of the
     simplest, of which there are `twice`. Beside the span, another entry is
-    looked up or, where some are `coupled`, what so many of the simplest make by twos. Sums have at most
-    `max_terms`."""
+    looked up or, where some are `coupled`, what so many of the simplest make by twos. Functions are undone on
+    what is left of the target and, if `nested`, of its transforms. Sums have at most `max_terms`."""
 
     simplest: int
     entries: int
@@ -97,6 +97,7 @@ class Span:
     quotients: bool = False
     twice: int = 0
     coupled: int = 0
+    nested: bool = False
     max_terms: int = 8
 
 
@@ -109,10 +110,10 @@ class BankSettings:
     than the part `max_one_row` of its variance to one row. Up to `max_grid_level`, functions are also of
     multiples of their arguments: `factors` as they stand, `relative` to the argument's size, or as many
     radians over its range as `turns` of a column, `few_turns` of anything else; and of columns with `shifts`
-    added, or so much that the nearest value is `gaps` of its range from zero. Pairs of
-    `small` entries are compared on `rows` rows. `spans`, and later `wide_spans`, are looked at in their
-    order, until there is an exact law in one. Fitted are the nearest `kept`.
-    Fewer than `min_rows` rows can't tell that many combinations apart.
+    added, or so much that the nearest value is `gaps` of its range from zero. Exact laws are looked for with
+    `entries` on `exact_rows` rows, pairs of `small` entries compared on `rows`. `spans`, and later
+    `wide_spans`, are looked at in their order, until there is an exact law in one. Fitted are the nearest
+    `kept`. Fewer than `min_rows` rows can't tell that many combinations apart.
     """
 
     max_level: int = 6
@@ -127,6 +128,8 @@ class BankSettings:
     few_turns: tuple[float, ...] = tuple(float(k) for k in range(2, 20, 2))
     shifts: tuple[float, ...] = (1.0, 2.0, 3.0, -1.0, -2.0)
     gaps: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
+    entries: int = 8_000
+    exact_rows: int = 96
     rows: int = 128
     min_rows: int = 24
     small: int = 300
@@ -135,24 +138,21 @@ class BankSettings:
         Span(0, 1_000, 120, monomials=60, max_terms=16),
         Span(0, 1_000, 120, monomials=20, quotients=True, max_terms=10),
     )
-    wide_spans: tuple[Span, ...] = (Span(8, 2_000, 24, coupled=800),)
+    wide_spans: tuple[Span, ...] = (Span(8, 8_000, 24, nested=True), Span(8, 2_000, 24, coupled=800))
     kept: int = 12
 
 
 @dataclass(frozen=True)
 class AffineSettings:
-    """Laws p + h·q for entries h of a bank, compared on `rows` rows.
+    """Laws p + h·q for entries h of a bank.
 
-    For exact laws there are `entries`, with p of at most `outside` products of columns and q of one and the
-    columns; with up to `inside` simple terms in q for the `simplest` of them. Where none is exact, an entry
-    stands out if, beside at most `smooth` products of columns, it leaves less than the part `gap` of what the
-    one in place `beams` leaves; those of its terms that make more than the part `part` of the target's spread
-    are kept while a quotient is looked for. Sums have at most `max_terms`; `kept` are the
-    most of a kind.
+    For exact laws, p is of at most `outside` products of columns and q of one and the columns; with up to
+    `inside` simple terms in q for the `simplest` of them. Where none is exact, an entry stands out if, beside
+    at most `smooth` products of columns, it leaves less than the part `gap` of what the one in place `beams`
+    leaves; those of its terms that make more than the part `part` of the target's spread are kept while a
+    quotient is looked for. Sums have at most `max_terms`; `kept` are the most of a kind.
     """
 
-    rows: int = 96
-    entries: int = 8_000
     outside: int = 25
     inside: int = 24
     simplest: int = 2_000
@@ -175,8 +175,8 @@ class IslandSettings:
     of `offered` subexpressions, others in each generation, out of a bank of `entries`. A node costs between
     the two of `parsimony`, in logarithms of the error. After `generations`, or `shortening` more once
     something is exact, the best `kept` at different prices are fitted in `last_steps`. A search in noise ends
-    after `patience` rounds without a better score. What would make a tree whole is looked up among
-    `closing_entries` on `closing_rows` rows, and has at most `closing_terms` terms.
+    after `patience` rounds without a better score. What would make a tree whole has at most `closing_terms`
+    terms.
     """
 
     members: int = 300
@@ -196,8 +196,6 @@ class IslandSettings:
     last_steps: int = 40
     kept: int = 4
     patience: int = 4
-    closing_rows: int = 48
-    closing_entries: int = 10_000
     closing_terms: int = 10
 
 

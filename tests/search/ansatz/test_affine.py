@@ -8,10 +8,10 @@ import pytest
 from eqlearn.nn.primitives import parse_set
 from eqlearn.search.ansatz.affine import affine_ansatzes, left_beside
 from eqlearn.search.networks.structures import Vocabulary
-from eqlearn.search.settings import AffineSettings, Settings
+from eqlearn.search.settings import AffineSettings, BankSettings, Settings
 from search_problems import error_of, problem_of
 
-SMALL = Settings(affine=AffineSettings(entries=2_000, simplest=1_500))
+SMALL = Settings(affine=AffineSettings(simplest=1_500), bank=BankSettings(entries=2_000))
 
 
 def nearest(problem):
@@ -40,7 +40,7 @@ def test_what_is_left_is_what_least_squares_leave():
     rng = np.random.default_rng(0)
     y, outside, inside, entries = (rng.normal(size=(*n, 60)) for n in ((), (4,), (3,), (50,)))
 
-    left = left_beside(y, outside, inside, entries)
+    left = left_beside(y[None], outside, inside, entries)[0]
 
     for entry, share in zip(entries, left, strict=True):
         matrix = np.vstack([np.ones(60), outside, inside * entry]).T

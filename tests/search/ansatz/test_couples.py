@@ -12,7 +12,7 @@ from search_problems import error_of, problem_of
 
 PROBLEM = problem_of("x + y", ["x", "y"], rows=30)
 BANK = grown(PROBLEM, 40, exact=True)
-SETTINGS = Settings(bank=BankSettings(wide_spans=(Span(6, 300, 24, coupled=120),)))
+SETTINGS = Settings(bank=BankSettings(entries=300, wide_spans=(Span(6, 300, 24, coupled=120),)))
 
 
 def couples(times="mul", over="div"):

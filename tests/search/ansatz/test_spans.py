@@ -10,7 +10,7 @@ from search_problems import error_of, problem_of
 POLYNOMIALS = Span(0, 300, 120, monomials=60, max_terms=16)
 SOME = Settings(bank=BankSettings(spans=(Span(8, 8_000, 24), POLYNOMIALS)))
 SPANS = (Span(8, 200, 24), Span(0, 50, 120, monomials=30))
-FEW = Settings(bank=BankSettings(spans=SPANS, wide_spans=SPANS))
+FEW = Settings(bank=BankSettings(entries=200, spans=SPANS, wide_spans=SPANS))
 
 
 def nearest(proposed, problem):

@@ -27,6 +27,7 @@ def closed(formula, codes):
         "x*(1.5*tanh(x/y) - 2*y + 0.3)",  # an entry beside columns
         "x*exp(0.7*sin(x*y) + y)",  # inside a function
         "x*(y**3 - 0.5*x**2*y + 2*x)",  # a polynomial
+        "x*tanh(0.4/y - 0.7*x/y + x)",  # quotients, inside a function
     ],
 )
 def test_a_node_is_replaced_by_its_exact_law(formula):

@@ -8,13 +8,13 @@ smooth, are kept, and a quotient is looked for beside each: what is left over be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_AFFINE, NO_TERM, NULL_SINGULAR, credible
-from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
+from eqlearn.search.ansatz.bank import Bank, exact_ground, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.pairs import in_seen_units, target_values
 from eqlearn.search.ansatz.terms import ONE, Algebra, Terms, few_terms, holds, least_squares_sum, orthonormal
@@ -62,77 +62,101 @@ def affine_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[
     if not is_for_banks(problem):
         return []
     settings = problem.settings.affine
-    some = problem.thinned(settings.rows)
+    some, bank = exact_ground(problem, stop)
     algebra = Algebra(some)
-    entries = Entries(grown(some, settings.entries, stop, exact=True), algebra)
+    entries = Entries(bank, algebra)
     targets = [
         (target_values(some, t), whole) for t, whole in zip(some.targets, problem.targets, strict=True)
     ]
     targets = [(y, whole) for y, whole in targets if y.std() > 0]
     found: list[tuple[float, Ansatz]] = []
-    for y, whole in targets:
+    beside = _Beside(np.array([y for y, _ in targets]), entries, settings)
+    for place, (y, whole) in enumerate(targets):
         if stop() or found:
             break
-        laws = _laws(y, entries, settings, stop)
+        laws = _laws(place, beside, stop)
         found += [(cost, Ansatz(whole, law)) for cost, law in laws if holds(law, some, y)]
     found.sort(key=lambda pair: pair[0])
     return [in_seen_units(ansatz, problem) for _, ansatz in found[: settings.kept]]
 
 
 @np.errstate(all="ignore")
-def left_beside(y: np.ndarray, outside: np.ndarray, inside: np.ndarray, entries: np.ndarray) -> np.ndarray:
-    """The part of a target's variance that p + h·q leaves for each of the entries h `(entries, rows)`, with p
-    a sum of `outside` `(terms, rows)` and a constant, q a sum of `inside`."""
-    basis = orthonormal(np.concatenate([np.ones((1, len(y))), outside]))
-    rest = y - basis @ (basis.T @ y)
-    total = float(np.square(y - y.mean()).sum())
-    found, places = np.empty(len(entries)), range(len(inside))
-    size = max(1, 2_000_000 // (len(inside) * len(y)))  # what fits into a processor's cache
+def left_beside(Y: np.ndarray, outside: np.ndarray, inside: np.ndarray, entries: np.ndarray) -> np.ndarray:
+    """The part of the variance of targets `(targets, rows)` that p + h·q leaves for each of the entries h
+    `(entries, rows)`, with p a sum of `outside` `(terms, rows)` and a constant, q a sum of `inside`, as
+    `(targets, entries)`."""
+    basis = orthonormal(np.concatenate([np.ones((1, Y.shape[1])), outside]))
+    rest = Y - (Y @ basis) @ basis.T
+    total = np.square(Y - Y.mean(axis=1, keepdims=True)).sum(axis=1)
+    squares = np.square(rest).sum(axis=1)
+    found, places = np.empty((len(Y), len(entries))), range(len(inside))
+    size = max(1, 200_000 // (len(inside) * Y.shape[1]))  # what fits into a processor's cache
     for begin in range(0, len(entries), size):
         made = entries[begin : begin + size, None] * inside
-        made /= np.linalg.norm(made, axis=2, keepdims=True)
+        made /= np.sqrt(np.einsum("nkr,nkr->nk", made, made))[..., None]
         made -= (made @ basis) @ basis.T
-        squares = np.einsum("nkr,nkr->nk", made, made)
-        made *= np.where(squares > NULL_SINGULAR, 1 / np.sqrt(squares), 0.0)[..., None]
-        gram, along = made @ made.transpose(0, 2, 1), made @ rest
+        lengths = np.einsum("nkr,nkr->nk", made, made)
+        made *= np.where(lengths > NULL_SINGULAR, 1 / np.sqrt(lengths), 0.0)[..., None]
+        gram, along = made @ made.transpose(0, 2, 1), made @ rest.T
         gram[:, places, places] = 1 + 1e-13  # or terms that are alike would make it singular
-        bad = ~np.isfinite(gram).all(axis=(1, 2)) | ~np.isfinite(along).all(axis=1)
+        bad = ~np.isfinite(gram).all(axis=(1, 2)) | ~np.isfinite(along).all(axis=(1, 2))
         gram[bad], along[bad] = np.eye(len(inside)), 0.0
-        explained = np.einsum("nk,nk->n", along, np.linalg.solve(gram, along[..., None])[..., 0])
-        found[begin : begin + size] = (rest @ rest - explained) / total
+        explained = np.einsum("nkt,nkt->tn", along, np.linalg.solve(gram, along))
+        found[:, begin : begin + size] = (squares[:, None] - explained) / total[:, None]
     return found
 
 
-def _laws(
-    y: np.ndarray, entries: Entries, settings: AffineSettings, stop: Callable[[], bool]
-) -> Iterator[tuple[float, Sum]]:
-    algebra = entries.algebra
-    outside = algebra.monomials(settings.outside)
-    # Without products, an entry stands alone.
-    lines, simple = (
-        algebra.simple(1 if algebra.times is None else n) for n in (1 + len(algebra.X), settings.inside)
-    )
-    for inside, count in ((lines, settings.entries), (simple, settings.simplest)):
-        places = entries.simplest(count)
-        left = left_beside(y, outside.values, inside.values, entries.values[places])
-        exact = places[left < EXACT_AFFINE]
+class _Beside:
+    """What is common to all targets: for every entry, what the sums beside and before it leave of each."""
+
+    def __init__(self, Y: np.ndarray, entries: Entries, settings: AffineSettings) -> None:
+        self.Y, self.entries, self.settings, algebra = Y, entries, settings, entries.algebra
+        self.outside, self.smooth = algebra.monomials(settings.outside), algebra.monomials(settings.smooth)
+        # Without products, an entry stands alone.
+        self.lines, self.simple = (
+            algebra.simple(1 if algebra.times is None else n) for n in (1 + len(algebra.X), settings.inside)
+        )
+
+    @cached_property
+    def of_lines(self) -> np.ndarray:
+        return left_beside(self.Y, self.outside.values, self.lines.values, self.entries.values)
+
+    @cached_property
+    def of_simple(self) -> np.ndarray:
+        few = self.entries.values[self.entries.simplest(self.settings.simplest)]
+        return left_beside(self.Y, self.outside.values, self.simple.values, few)
+
+    def exact_passes(self) -> Iterator[tuple[Terms, np.ndarray, np.ndarray]]:
+        """What is carried by which entries, and what that leaves of each target."""
+        yield self.lines, np.arange(len(self.entries.values)), self.of_lines
+        yield self.simple, self.entries.simplest(self.settings.simplest), self.of_simple
+
+    @cached_property
+    def of_smooth(self) -> np.ndarray:
+        return left_beside(self.Y, self.smooth.values, self.lines.values, self.entries.values)
+
+
+def _laws(target: int, beside: _Beside, stop: Callable[[], bool]) -> Iterator[tuple[float, Sum]]:
+    y, entries, settings, algebra = beside.Y[target], beside.entries, beside.settings, beside.entries.algebra
+    for inside, places, left in beside.exact_passes():
+        exact = places[left[target] < EXACT_AFFINE]
         # Where many entries do, polynomials beside anything do, and none tells anything.
         found = False
         for place in exact.tolist() if len(exact) <= 4 * settings.kept else ():
-            for law in _whole(outside + entries.carried(inside, place), y, entries.cost(place), settings):
+            terms = beside.outside + entries.carried(inside, place)
+            for law in _whole(terms, y, entries.cost(place), settings):
                 found = True
                 yield law
         if found or stop():
             return
-    smooth = algebra.monomials(settings.smooth)
-    left = left_beside(y, smooth.values, lines.values, entries.values)
-    order = np.argsort(left)
-    usual = left[order[min(settings.beams, len(order) - 1)]]
+    rest = beside.of_smooth[target]
+    order = np.argsort(rest)
+    usual = rest[order[min(settings.beams, len(order) - 1)]]
     for place in order[: settings.beams].tolist():
-        if stop() or left[place] > settings.gap * usual:
+        if stop() or rest[place] > settings.gap * usual:
             return
-        terms = entries.carried(lines, place)
-        terms = terms.take(_that_matter(terms, smooth, y, settings))
+        terms = entries.carried(beside.lines, place)
+        terms = terms.take(_that_matter(terms, beside.smooth, y, settings))
         quotient = _quotient_beside(terms, y, algebra)
         if quotient is not None:
             yield from _whole(algebra.columns + terms + quotient, y, entries.cost(place), settings)

@@ -7,8 +7,8 @@ has both free. Constants inside of functions come from a grid; fits move them af
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property, partial
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from eqlearn.search.ansatz.layout import Sum, Unit
 from eqlearn.search.ansatz.library import homogeneous, parity
 from eqlearn.search.ansatz.terms import Terms
 from eqlearn.search.networks.starts import angular_frequency
-from eqlearn.search.problem import Problem
+from eqlearn.search.problem import Problem, thinned_rows
 from eqlearn.search.settings import MAX_DEGREE, BankSettings
 
 # How an entry is made: of a column, a sum, a difference, or a primitive of a factor times entries, plus a
@@ -47,6 +47,15 @@ class Bank:
         """The values about their mean, of length one."""
         about = self.values - self.values.mean(axis=1, keepdims=True)
         return np.asarray(about / np.linalg.norm(about, axis=1, keepdims=True))
+
+    def first(self, count: int) -> Bank:
+        """The simplest so many."""
+        return replace(self, values=self.values[:count], costs=self.costs[:count], places=self.places[:count])
+
+    def thinned(self, rows: int) -> Bank:
+        """The same on this number of rows, those that a problem keeps."""
+        chosen = thinned_rows(self.values.shape[1], rows)
+        return replace(self, values=self.values[:, chosen]) if len(chosen) < self.values.shape[1] else self
 
     def blocks(self) -> list[np.ndarray]:
         """The values of all entries, as one block."""
@@ -95,6 +104,14 @@ def grown(
     order = np.lexsort((costs, np.arange(len(costs)) >= growth.led))[:most]
     values = np.array([growth.values[i] for i in order]).reshape(len(order), columns.shape[1])
     return Bank(values, costs[order], order.tolist(), growth.made, scales, growth.led)
+
+
+@lru_cache(maxsize=2)  # of the search that is under way, and of one in fewer variables
+def exact_ground(problem: Problem, stop: Callable[[], bool]) -> tuple[Problem, Bank]:
+    """The rows on which exact laws are looked for, and the bank that all who look for them share."""
+    settings = problem.settings.bank
+    some = problem.thinned(settings.exact_rows)
+    return some, grown(some, settings.entries, stop, exact=True)
 
 
 @dataclass

@@ -17,7 +17,7 @@ import numpy as np
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SPAN, credible
-from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
+from eqlearn.search.ansatz.bank import Bank, exact_ground, grown, is_for_banks
 from eqlearn.search.ansatz.couples import Couples
 from eqlearn.search.ansatz.keys import Keys
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
@@ -76,8 +76,7 @@ def _spanned(problem: Problem, spans: tuple[Span, ...], stop: Callable[[], bool]
     settings = problem.settings.bank
     found: list[tuple[float, Ansatz]] = []
     for span in spans:
-        some = problem.thinned(span.rows)
-        bank = grown(some, span.entries, stop, span.monomials, span.quotients, exact=True)
+        some, bank = _ground(problem, span, stop)
         if stop():
             break
         frame = _Frame(some, bank, span)
@@ -87,6 +86,15 @@ def _spanned(problem: Problem, spans: tuple[Span, ...], stop: Callable[[], bool]
             break
     found.sort(key=lambda pair: pair[0])
     return [in_seen_units(ansatz, problem) for _, ansatz in found[: settings.kept]]
+
+
+def _ground(problem: Problem, span: Span, stop: Callable[[], bool]) -> tuple[Problem, Bank]:
+    """The rows and the bank of a span."""
+    if not span.monomials:
+        some, bank = exact_ground(problem, stop)
+        return some.thinned(span.rows), bank.thinned(span.rows).first(span.entries)
+    some = problem.thinned(span.rows)
+    return some, grown(some, span.entries, stop, span.monomials, span.quotients, exact=True)
 
 
 class _Frame:
@@ -110,7 +118,7 @@ class _Frame:
         if float(y.std()) == 0 or not credible(self.basis.shape[1] + 2, len(y)):
             return
         for taken in self._taken(y, self.span.twice if transform is None else 0):
-            for unit in self.units:
+            for unit in self.units if transform is None or self.span.nested else (None,):
                 if stop():
                     return
                 # With the target itself among the terms, a sum over h + c is found, too.

@@ -2,7 +2,7 @@
 
 Evolution finds the frame of a law sooner than all of it. Of every node of a tree, what it would have to be is
 looked up, through any function, among many subexpressions beside the columns (by their values, meeting in the
-middle), and asked whether it is a polynomial.
+middle), and asked whether it is a sum of products and quotients of columns.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from eqlearn.numerics.criteria import EXACT_SPAN
+from eqlearn.numerics.criteria import EXACT_SPAN, NULL_SINGULAR
 from eqlearn.search.ansatz.bank import Bank
 from eqlearn.search.ansatz.keys import Keys
 from eqlearn.search.ansatz.layout import Sum, Unit
@@ -28,10 +28,15 @@ class Closing:
         self.bank, self.y, self.max_terms = bank, y, max_terms
         self.algebra = Algebra(problem)
         self.units = (None, *(p for p in problem.vocabulary.unary if p.name != "id"))
-        self.monomials = self.algebra.monomials(len(y) // 2)
         ones = np.ones((1, len(y)))
         self.keys = Keys(orthonormal(np.concatenate([ones, self.algebra.X])), bank.blocks())
-        self.polynomials = orthonormal(np.concatenate([ones, self.monomials.values]))
+        self.sums = self.algebra.monomials(len(y) // 4)
+        basis = orthonormal(np.concatenate([ones, self.sums.values]))
+        others = self.algebra.simple(len(y) // 4)
+        rest = others.values - (others.values @ basis) @ basis.T
+        new = np.square(rest).sum(axis=1) > NULL_SINGULAR * np.square(others.values).sum(axis=1)
+        self.sums += others.take(np.flatnonzero(new).tolist())
+        self.basis = orthonormal(np.concatenate([ones, self.sums.values]))
 
     @np.errstate(all="ignore")
     def laws(self, trees: Trees) -> Iterator[Sum]:
@@ -53,18 +58,13 @@ class Closing:
         for unit in self.units:
             with np.errstate(all="ignore"):
                 values, signs = undone_rows(unit, aims)
-                share, asked = self.keys.seen(values)
-            found = [(int(aim), -1) for aim in np.flatnonzero(share < EXACT_SPAN)] + self.keys.matches(asked)
-            for aim, entry in found:
-                terms = self.algebra.columns + self.bank.terms(*([entry] if entry >= 0 else []))
+                _, asked = self.keys.seen(values)
+                total = np.square(values - values.mean(axis=1, keepdims=True)).sum(axis=1)
+                outside = np.square(values).sum(axis=1) - np.square(values @ self.basis).sum(axis=1)
+            spanned = [(int(aim), -1) for aim in np.flatnonzero(outside < EXACT_SPAN * total)]
+            for aim, entry in spanned + self.keys.matches(asked):
+                terms = self.sums if entry < 0 else self.algebra.columns + self.bank.terms(entry)
                 factors = few_terms(terms.values, values[aim], self.max_terms)
                 if factors is not None:
                     law = terms.total(factors)
                     yield aim, law if unit is None else Sum(units=((Unit(unit, (law,)), signs[aim]),))
-        rest = aims - (aims @ self.polynomials) @ self.polynomials.T
-        about = aims - aims.mean(axis=1, keepdims=True)
-        exact = np.square(rest).sum(axis=1) < EXACT_SPAN * np.square(about).sum(axis=1)
-        for aim in np.flatnonzero(exact).tolist():
-            factors = few_terms(self.monomials.values, aims[aim], self.max_terms)
-            if factors is not None:
-                yield aim, self.monomials.total(factors)

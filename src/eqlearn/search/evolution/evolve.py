@@ -10,7 +10,7 @@ import numpy as np
 
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_LOSS
-from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
+from eqlearn.search.ansatz.bank import Bank, exact_ground, grown, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz
 from eqlearn.search.ansatz.pairs import in_seen_units, target_values
 from eqlearn.search.ansatz.terms import holds
@@ -33,11 +33,11 @@ class Ground:
     @classmethod
     def of(cls, problem: Problem, stop: Callable[[], bool]) -> Ground:
         settings, scales = problem.settings.island, problem.features.scales
-        some, few = problem.thinned(settings.rows), problem.thinned(settings.closing_rows)
+        some = problem.thinned(settings.rows)
         columns = some.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
         bank = grown(some, settings.entries, stop)
-        entries = grown(few, settings.closing_entries, stop, exact=True)
-        closing = Closing(few, entries, target_values(few, None), settings.closing_terms)
+        few, exact = exact_ground(problem, stop)
+        closing = Closing(few, exact, target_values(few, None), settings.closing_terms)
         operations = Operations.of(problem.vocabulary, len(scales))
         return cls(columns, target_values(some, None), bank, operations, closing)
 
