@@ -56,13 +56,14 @@ class Curriculum:
 
     @cached_property
     def scheduled(self) -> tuple[Strategy, ...]:
-        """The rounds before networks or islands alone: strategies, from the first island on by turns with
-        islands."""
+        """The rounds before networks or islands alone: strategies, from the first island on with an island
+        after every second one."""
         if not self.evolves:
             return tuple(s for s in self.strategies if s is not EVOLUTION)
         first = self.strategies.index(EVOLUTION)
-        rest = [turn for s in self.strategies[first + 1 :] for turn in (s, EVOLUTION)]
-        return (*self.strategies[: first + 1], *rest)
+        rest = self.strategies[first + 1 :]
+        turns = [turn for i in range(0, len(rest), 2) for turn in (*rest[i : i + 2], EVOLUTION)]
+        return (*self.strategies[: first + 1], *turns)
 
     @property
     def patience(self) -> int:
@@ -71,9 +72,9 @@ class Curriculum:
 
     @property
     def first_pass(self) -> int:
-        """How many rounds come before a search in noise may end: every lesson once, or some islands."""
+        """How many rounds come before a search in noise may end: every lesson once, or every strategy."""
         if self.evolves:
-            return self.strategies.index(EVOLUTION) + self.patience
+            return len(self.scheduled)
         return len(self.scheduled) + len(self.lessons) * 3 // 2
 
     def generation(self, number: int) -> int:

@@ -17,8 +17,8 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "affine", "span", "evolution", "profiled", "pairs", "products", "symmetry",
-    "product-library", "wide-span", "sums", "elimination",
+    "linear", "rational", "affine", "span", "evolution", "products", "symmetry", "product-library", "sums",
+    "profiled", "pairs", "wide-span", "elimination",
 )  # fmt: skip
 # Polynomials of a higher degree come to rounding near any smooth function of one column.
 MAX_DEGREE = 8
@@ -174,7 +174,8 @@ class IslandSettings:
     its own scale and offset before it is asked what a node should be, on `rows` rows; the answer is the best
     of `offered` subexpressions, others in each generation, out of a bank of `entries`. A node costs between
     the two of `parsimony`, in logarithms of the error. After `generations`, or `shortening` more once
-    something is exact, the best `kept` at different prices are fitted in `last_steps`. A search in noise ends
+    something is exact, the `last` best at different prices are fitted in `last_steps`; of laws that are exact
+    at once, `kept` are taken. A search in noise ends
     after `patience` rounds without a better score. What would make a tree whole has at most `closing_terms`
     terms.
     """
@@ -193,6 +194,7 @@ class IslandSettings:
     offered: int = 700
     parsimony: tuple[float, float] = (0.02, 0.6)
     shortening: int = 4
+    last: int = 2
     last_steps: int = 40
     kept: int = 4
     patience: int = 4
@@ -297,8 +299,9 @@ class Settings:
     take more than `max_multiplications`. `rows` is how many rows the search itself sees (all rows serve the
     last fit). `validation` is the fraction held out when there are at least `enough_rows`. `patience` is how
     many rounds without a better score end a search in noisy data. `strategies` are tried in this order; from
-    "evolution" on, islands of trees by turns with the rest, and then alone. Without it, networks are drawn
-    after the strategies; with no strategies, networks find it all, and without `networks` the strategies.
+    "evolution" on, an island of trees after every second of them, and then islands alone. Without it,
+    networks are drawn after the strategies; with no strategies, networks find it all, and without `networks`
+    the strategies.
     Eliminated are the `finalists` of a round, of which one may have more than `max_weights`; a round that
     looks for exact laws eliminates what is not exact only up to `max_quick_weights`. A bank of more than
     `max_inputs` would make every network of it a large one. Networks grow from the best `parents`.

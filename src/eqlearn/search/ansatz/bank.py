@@ -129,6 +129,7 @@ class _Growth:
     made: list[Made] = field(default_factory=list)
     levels: dict[int, list[int]] = field(default_factory=dict)
     seen: set[bytes] = field(default_factory=set)
+    powers: list[tuple[int, int]] = field(default_factory=list)  # products of powers: last column, and place
 
     def __post_init__(self) -> None:
         self.settings: BankSettings = self.problem.settings.bank
@@ -200,6 +201,7 @@ class _Growth:
 
     def level(self, level: int) -> Iterator[tuple[np.ndarray, list[Made], Sequence[float]]]:
         """Everything of this size, in blocks: sums, products and quotients, then functions."""
+        yield from self._power_products(level)
         for one in range(1, level - 1):
             other = level - 1 - one
             if one <= other:
@@ -214,6 +216,29 @@ class _Growth:
         for primitive in self.problem.vocabulary.unary:
             for i in list(self.levels.get(level - 2, ())):
                 yield from self._on_a_grid(primitive, i, level)
+
+    def _power_products(self, level: int) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
+        """Products of powers ±1 of one column less than the level: laws of nature are full of them, so they
+        are no larger than that."""
+        times, over = (self.problem.vocabulary.named(name) for name in ("mul", "div"))
+        if times is None or over is None:
+            return
+        if level == 2:
+            self.powers = [(i, i) for i in range(len(self.columns))]
+            inverse = self.problem.vocabulary.named("inv")
+            for i in range(len(self.columns)) if inverse is not None else ():
+                before = len(self.made)
+                yield 1 / self.values[i][None], [(inverse, (i,), 1.0, 0.0)], [2.0]
+                self.powers += [(i, before)] if len(self.made) > before else []
+            return
+        latest, self.powers = self.powers, []
+        for last, place in latest:
+            for column in range(last + 1, len(self.columns)):
+                for primitive, value in ((times, self.columns[column]), (over, 1 / self.columns[column])):
+                    before = len(self.made)
+                    made: list[Made] = [(primitive, (place, column), 1.0, 0.0)]
+                    yield (self.values[place] * value)[None], made, [float(level)]
+                    self.powers += [(column, before)] if len(self.made) > before else []
 
     def _joined(self, i: int, others: list[int]) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
         if not others:

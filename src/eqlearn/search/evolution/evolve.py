@@ -63,7 +63,7 @@ def evolved_ansatzes(
         left -= 1
         if float(place.population.error.min()) < EXACT_LOSS:
             left = min(left, settings.shortening)  # what is exact may yet be said in fewer words
-    chosen = _front(place.population, settings.kept)
+    chosen = _front(place.population, settings.last)
     trees = place.polished(chosen.trees, settings.last_steps) if len(chosen.trees) else chosen.trees
     scales = problem.features.scales
     return [in_seen_units(Ansatz(None, trees.term(i, scales)), problem) for i in range(len(trees))]

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
+import sympy as sp
 import torch
 
+from eqlearn.functions import TORCH
 from eqlearn.nn.primitives import Primitive
 from eqlearn.search.ansatz.layout import Sum, Unit
 from eqlearn.search.networks.structures import Vocabulary
+from eqlearn.symbolic.tape import Tape, lower
 
 EMPTY = -1
 _SIGNS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -285,8 +288,19 @@ def applied(function: Primitive, values: np.ndarray) -> np.ndarray:
 
 
 def slope_of(function: Primitive, values: np.ndarray) -> np.ndarray:
-    """A function's derivative at each value."""
+    """A function's derivative at each value: by its formula where there is one, else by back-propagation."""
+    at, slope = torch.from_numpy(np.ascontiguousarray(values)), _derivative(function)
+    if slope is not None:
+        constants = [torch.tensor(float(c), dtype=torch.float64) for c in slope.constants]
+        return np.broadcast_to(np.asarray(slope.run(TORCH, [at], constants)), values.shape)
     with torch.enable_grad():
-        at = torch.from_numpy(np.ascontiguousarray(values)).requires_grad_(True)
-        (slope,) = torch.autograd.grad(function(at).sum(), at)
-    return slope.numpy()
+        at.requires_grad_()
+        (found,) = torch.autograd.grad(function(at).sum(), at)
+    return found.numpy()
+
+
+@cache
+def _derivative(function: Primitive) -> Tape | None:
+    g = sp.Symbol("g", real=True)
+    slope = sp.diff(function.symbolic(g), g)
+    return None if slope.has(sp.sign, sp.Derivative, sp.Subs) else lower(slope, [g])
