@@ -226,7 +226,9 @@ class _Growth:
         if level == 2:
             self.powers = [(i, i) for i in range(len(self.columns))]
             inverse = self.problem.vocabulary.named("inv")
-            for i in range(len(self.columns)) if inverse is not None else ():
+            for i in range(len(self.columns)):
+                if inverse is None:
+                    break
                 before = len(self.made)
                 yield 1 / self.values[i][None], [(inverse, (i,), 1.0, 0.0)], [2.0]
                 self.powers += [(i, before)] if len(self.made) > before else []
