@@ -30,6 +30,14 @@ class Problem:
     hidden_layers: int
     settings: Settings = DEFAULTS
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the same data are seen in the same way."""
+        same = isinstance(other, Problem) and self.samples is other.samples
+        return same and self.vocabulary == other.vocabulary and self.settings == other.settings
+
+    def __hash__(self) -> int:
+        return id(self.samples)
+
     def seen(self, transform: TargetTransform | None) -> tuple[Tensor, int]:
         """What a single output is fitted to, `(rows,)`, and how many layers a network for it may have."""
         if transform is None:
