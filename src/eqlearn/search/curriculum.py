@@ -57,12 +57,12 @@ class Curriculum:
     @cached_property
     def scheduled(self) -> tuple[Strategy, ...]:
         """The rounds before networks or islands alone: strategies, from the first island on with an island
-        after every second one."""
+        after every third one."""
         if not self.evolves:
             return tuple(s for s in self.strategies if s is not EVOLUTION)
         first = self.strategies.index(EVOLUTION)
         rest = self.strategies[first + 1 :]
-        turns = [turn for i in range(0, len(rest), 2) for turn in (*rest[i : i + 2], EVOLUTION)]
+        turns = [turn for i in range(0, len(rest), 3) for turn in (*rest[i : i + 3], EVOLUTION)]
         return (*self.strategies[: first + 1], *turns)
 
     @property

@@ -17,8 +17,8 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "affine", "span", "evolution", "products", "symmetry", "product-library", "sums",
-    "profiled", "pairs", "wide-span", "elimination",
+    "linear", "rational", "affine", "span", "evolution", "pairs", "products", "symmetry", "product-library",
+    "profiled", "sums", "wide-span", "elimination",
 )  # fmt: skip
 # Polynomials of a higher degree come to rounding near any smooth function of one column.
 MAX_DEGREE = 8
@@ -299,7 +299,7 @@ class Settings:
     take more than `max_multiplications`. `rows` is how many rows the search itself sees (all rows serve the
     last fit). `validation` is the fraction held out when there are at least `enough_rows`. `patience` is how
     many rounds without a better score end a search in noisy data. `strategies` are tried in this order; from
-    "evolution" on, an island of trees after every second of them, and then islands alone. Without it,
+    "evolution" on, an island of trees after every third of them, and then islands alone. Without it,
     networks are drawn after the strategies; with no strategies, networks find it all, and without `networks`
     the strategies.
     Eliminated are the `finalists` of a round, of which one may have more than `max_weights`; a round that
