@@ -30,6 +30,7 @@ _HOMES = {
     "eqlearn.estimator": "EQLRegressor",
     "eqlearn.search.search": "Found Progress discover",
     "eqlearn.search.settings": "SCIENCE Settings",
+    "eqlearn.search.knowledge.knowledge": "Knowledge",
     "eqlearn.search.groups.group_settings": "GroupSettings",
     "eqlearn.symbolic.varying": "Varying",
     "eqlearn.search.problem": "Problem",

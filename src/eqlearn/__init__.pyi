@@ -84,6 +84,7 @@ from eqlearn.search.ansatz.layout import Unit as Unit
 from eqlearn.search.candidate import Candidate as Candidate
 from eqlearn.search.candidate import register_rule as register_rule
 from eqlearn.search.groups.group_settings import GroupSettings as GroupSettings
+from eqlearn.search.knowledge.knowledge import Knowledge as Knowledge
 from eqlearn.search.networks.refine import Polished as Polished
 from eqlearn.search.networks.refine import eliminate as eliminate
 from eqlearn.search.networks.refine import polish as polish

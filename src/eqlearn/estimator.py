@@ -22,6 +22,7 @@ from eqlearn.search.dimensional import constant_units
 from eqlearn.search.display import front_html
 from eqlearn.search.gradient import check_trainable, find_settings, search_by_gradient
 from eqlearn.search.groups.last import adapted
+from eqlearn.search.knowledge.knowledge import Knowledge
 from eqlearn.search.search import Found, discover
 from eqlearn.search.settings import SCIENCE, Settings
 from eqlearn.search.step import Memory, remembered
@@ -44,7 +45,6 @@ from eqlearn.validation.uncertainty import read_uncertainty
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
 # Parameters that are numbers, if given; the search checks their values.
 _NUMBERS = {"hidden_layers": Integral, "seconds": Real, "restarts": Integral, "n_jobs": Integral}
 
@@ -65,8 +65,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     - `seconds`, `restarts`: the budget; without one, the search ends when it is exact or stops improving.
       `restarts` counts the networks fitted, including those of the first, linear rounds.
     - `loss`: "squares"; "auto", which leaves gross outliers out (`outliers_`); or "huber".
-    - `units`: of columns and target by name, {"L": "m", "g": "m/s**2", "T": "s"}, for laws that are
-      dimensionally right; `free_constants`: whether constants may have units, then.
+    - `units`: of columns and target, {"L": "m", "T": "s"}; `free_constants`: whether constants may have any.
+    - `knows`: what is known of the law, a `Knowledge` or a dictionary: {"even": "x", "positive": True}.
     - `multi_output`: with several targets, one network "shared" by all, or "separate" searches.
     - `n_jobs`: workers of the active joblib backend, at most 4 of which are useful; the result is the same.
     - `random_state`: a number for the same equations every time (unless `seconds` cuts it short), or None.
@@ -75,9 +75,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     **Fitted:** `equation_` (a tuple for several targets), `equations_` (the Pareto front, a data frame),
     `constants_` (where they vary, one row a group), `noise_` (standard deviation of the residuals),
     `n_trials_` (networks started), `failures_` (those without a result, by reason), `outliers_` (rows left
-    out), `found_` (everything), `target_names_`, `n_features_in_`, `feature_names_in_`.
-
-    Ctrl-C in `fit` keeps the best equation so far.
+    out), `found_` (everything), `target_names_`, `n_features_in_`, `feature_names_in_`. Ctrl-C in `fit` keeps
+    the best equation so far.
     """
 
     def __init__(
@@ -93,6 +92,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         loss: str = "squares",
         units: Mapping[str, str] | None = None,
         free_constants: bool = False,
+        knows: Knowledge | Mapping[str, Any] | None = None,
         multi_output: str = "shared",
         n_jobs: int | None = None,
         random_state: Any = 0,
@@ -109,6 +109,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         self.loss = loss
         self.units = units
         self.free_constants = free_constants
+        self.knows = knows
         self.multi_output = multi_output
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -183,8 +184,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
     def _search(
         self, data: Table, far: tuple[np.ndarray, np.ndarray] | None, seed: int, memory: Memory | None
     ) -> Found:
-        names = getattr(self, "feature_names_in_", None)
-        variables = None if names is None else [str(name) for name in names]
+        variables = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
         settings, preset = find_settings(self.settings, self.penalty)
         if preset is not None:
             return self._train(preset, data, far, seed, variables)
@@ -202,7 +202,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
                 variables=variables, sample_weight=data.weight, extrapolation=far, select=self.select,
                 n_jobs=self.n_jobs, settings=settings, progress=progress, journal=memory,
                 groups=self._members, varies=self._varies, loss=self.loss, units=self.units,
-                free_constants=self.free_constants,
+                free_constants=self.free_constants, knows=self.knows,
                 **({} if data.errors is None else {"y_error": data.errors.y, "x_error": data.errors.x}),
             )  # fmt: skip
 
@@ -218,23 +218,23 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         seed: int,
         variables: list[str] | None,
     ) -> Found:
-        own = {name: getattr(self, name) for name in ("seconds", "warm_start", "loss", "units")}
-        given = {"sample_weight": data.weight, "groups": self._members, "varies": self._varies}
-        check_trainable(preset, {**own, **given, "y_error": data.errors})
+        own = {name: getattr(self, name) for name in ("seconds", "warm_start", "loss", "units", "knows")}
+        own |= {"sample_weight": data.weight, "groups": self._members, "varies": self._varies}
+        check_trainable(preset, {**own, "y_error": data.errors})
         if self.primitives is not None:
             preset = replace(preset, primitives=parse_kinds(self.primitives))
         if self.hidden_layers is not None:
             preset = replace(preset, hidden_layers=self.hidden_layers)
-        count = 20 if self.restarts is None else self.restarts
         known: dict[str, Any] = {"variables": variables, "extrapolation": far, "select": self.select}
-        return search_by_gradient(preset, data.X, data.y, restarts=count, seed=seed, **known)
+        known["restarts"] = 20 if self.restarts is None else self.restarts
+        return search_by_gradient(preset, data.X, data.y, seed=seed, **known)
 
     def _memories(self, data: Table, seed: int) -> list[Memory]:
         """The memories of the last fit, if its data and settings were the same; else empty ones."""
         same = (
             data.X, data.y, data.weight, data.errors, self.target_names_, self.primitives, self.hidden_layers,
             self.penalty, self.settings, self.multi_output, self.random_state, self.loss, self.units,
-            self.free_constants, None if self._members is None else self._members.codes, self._varies,
+            self.free_constants, self.knows, getattr(self._members, "codes", None), self._varies,
         )  # fmt: skip
         old: list[Memory] = getattr(self, "_remembered", [])
         self._remembered = remembered(old, joblib.hash(same), seed, len(self._groups))
@@ -308,8 +308,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
 
     def sympy(self, index: int | Sequence[int] | None = None) -> Any:
         """The equation as a SymPy expression; a tuple for several targets."""
-        expressions = tuple(equation.expr for equation in self._equations(index))
-        return expressions[0] if self._flat else expressions
+        found = tuple(equation.expr for equation in self._equations(index))
+        return found[0] if self._flat else found
 
     def latex(self, index: int | Sequence[int] | None = None, digits: int | None = 6) -> Any:
         """The equation in LaTeX; a tuple for several targets."""

@@ -150,6 +150,43 @@ def test_units_that_are_not_there_are_named(falls, capsys, words, message):
     assert message in refused(capsys, "fit", *words)
 
 
+@pytest.fixture
+def decay(here):
+    times = [0.1 * k for k in range(1, 41)]
+    (here / "decay.csv").write_text("t,n\n" + "".join(f"{t},{3 * 2.0**-t + 1}\n" for t in times))
+
+
+def test_what_is_known_is_used_and_recorded(decay, here, capsys):
+    words = ["--limits", "t=inf,n=1", "--through", "t=0,n=4", "--positive", "--decreasing", "t"]
+
+    assert main(["fit", "decay.csv", "--target", "n", "--restarts", "20", "--out", "run", *words]) == 0
+
+    assert capsys.readouterr().out.startswith("n = ")
+    run = json.loads((here / "run" / "run.json").read_text())
+    assert run["front"][run["pick"]]["training_error"] < 1e-9
+    assert run["settings"]["knows"] == {
+        "positive": True, "decreasing": ["t"], "through": [{"t": 0.0, "n": 4.0}],
+        "limits": [{"t": "inf", "n": 1.0}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--increasing", "t"], "the data contradict `--increasing` in 't'"),
+        (["--even", "q"], "names no column: 'q'"),
+        (["--limits", "t=oo,n=1"], "must hold numbers, got 'oo'"),
+        (["--through", "t=1"], "by one other name, the target"),
+        (["--periodic", "t"], "must be pairs"),
+        (["--template", "f(t"], "can't be read"),
+        (["--start", "k*t", "--template", "f(t)"], "can't be used together"),
+        (["--prefer", "sinus=2"], "names no operator"),
+    ],
+)
+def test_knowledge_that_can_not_be_used_is_refused(decay, capsys, words, message):
+    assert message in refused(capsys, "fit", "decay.csv", "--target", "n", "--quiet", *words)
+
+
 def test_quiet_prints_nothing_but_the_equation(here, capsys):
     assert main(["fit", "line.csv", "--target", "y", "--restarts", "2", "--quiet"]) == 0
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eqlearn.cli import options
+from eqlearn.cli import known, options
 from eqlearn.cli.live import live_view
 from eqlearn.cli.printing import displayed, print_found, run_folder
 from eqlearn.errors import InvalidArgument
@@ -119,6 +119,17 @@ def fit(
         bool, typer.Option("--live", help="Show the search on a page of this machine, and stop it there.")
     ] = False,
     no_browser: options.NoBrowser = False,
+    even: known.Even = "",
+    odd: known.Odd = "",
+    periodic: known.Periodic = "",
+    positive: known.Positive = False,
+    increasing: known.Increasing = "",
+    decreasing: known.Decreasing = "",
+    through: known.Through = None,
+    limits: known.Limits = None,
+    template: known.Template = "",
+    start: known.Start = "",
+    prefer: known.Prefer = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equation.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -129,6 +140,8 @@ def fit(
     Example: eqlearn fit springs.csv --target force --group sample
 
     Example: eqlearn fit pendulum.csv --target period --live
+
+    Example: eqlearn fit decay.csv --target n --positive --limits t=inf,n=0
     """
     from eqlearn.io.datasets import load_dataset
     from eqlearn.io.tables import read_measurements
@@ -167,11 +180,16 @@ def fit(
     if not quiet and not json:
         for note in table.notes:
             typer.echo(f"Note: {note}.", err=True)
-    known = _units(units, table)
+    told = _units(units, table)
     # These import torch, which takes seconds, so a bad table is refused first.
     from eqlearn.runs.session import Plan, search
     from eqlearn.search.settings import SCIENCE
 
+    knows = known.knowledge(
+        even=options.listed_names(even), odd=options.listed_names(odd), periodic=periodic, positive=positive,
+        increasing=options.listed_names(increasing), decreasing=options.listed_names(decreasing),
+        through=through, limits=limits, template=template, start=start, prefer=prefer,
+    )  # fmt: skip
     plan = Plan(
         primitives=primitives or SCIENCE, penalty=penalty.value, hidden_layers=hidden_layers, seed=seed,
         seconds=seconds, restarts=restarts, jobs=jobs,
@@ -187,8 +205,8 @@ def fit(
         with displayed(seconds, ", ".join(table.targets), quiet or json) as progress:
             record = search(
                 folder, table, plan, select=select.value, extrapolation=outside, resume=resume,
-                progress=progress, varies=varies or None, loss=loss.value, units=known,
-                free_constants=free_constants,
+                progress=progress, varies=varies or None, loss=loss.value, units=told,
+                free_constants=free_constants, knows=knows,
             )  # fmt: skip
         print_found(record, folder.path, quiet, json)
         if view is not None:

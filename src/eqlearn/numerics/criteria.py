@@ -160,7 +160,7 @@ def constant_cost(value: float, standard_error: float, rows: int) -> float:
     return max(0.5 * math.log(rows), min(digits, MAX_DIGITS))
 
 
-def description_length(rows: int, error: float, numbers: float, nodes: int, symbols: int) -> float:
+def description_length(rows: int, error: float, numbers: float, nodes: int | float, symbols: int) -> float:
     """Nats to describe the data given the equation, and the equation (minimum description length, Rissanen
     1978). `error` is relative to the spread, `numbers` is the cost of all constants, `nodes` and `symbols`
     are the size and the alphabet of the formula.

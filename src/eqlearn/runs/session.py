@@ -22,6 +22,7 @@ from eqlearn.runs.blocks import refined
 from eqlearn.runs.folder import REPORT, ROUNDS, RUN, RunFolder
 from eqlearn.runs.journal import FileJournal
 from eqlearn.runs.under_way import History, stoppable
+from eqlearn.search.knowledge.knowledge import Knowledge
 from eqlearn.search.search import Progress, discover
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings
 from eqlearn.symbolic.parametric import noise_of
@@ -69,6 +70,7 @@ def search(
     loss: str = "squares",
     units: Mapping[str, str] | None = None,
     free_constants: bool = False,
+    knows: Knowledge | None = None,
 ) -> RunRecord:
     """Searches, and saves the run in its folder; `resume` continues the run in it, if any.
 
@@ -80,6 +82,7 @@ def search(
     chosen |= {name: value for name, value in (("group", group), ("varies", varies)) if value is not None}
     chosen |= {"loss": loss} if loss != "squares" else {}
     chosen |= {"units": dict(units), "free_constants": free_constants} if units else {}
+    chosen |= {"knows": knows.to_json()} if knows else {}
     with folder.locked(), nothing_left_behind(folder):
         begin(folder, data, f"{len(data.X)} rows", chosen, resume)
         varying = group is not None or varies is not None
@@ -95,11 +98,12 @@ def search(
                     progress=history, journal=FileJournal(folder.path / ROUNDS), settings=settings,
                     y_error=None if data.errors is None else data.errors.y,
                     x_error=None if data.errors is None else data.errors.x, loss=loss, units=units,
-                    free_constants=free_constants, groups=data.groups, varies=varies, **plan.options(),
+                    free_constants=free_constants, knows=knows, groups=data.groups, varies=varies,
+                    **plan.options(),
                 )  # fmt: skip
         except KeyboardInterrupt:
             found = found or history.so_far(data.inputs)
-        plain = data.errors is None and loss == "squares" and not units and not varying
+        plain = data.errors is None and loss == "squares" and not units and not knows and not varying
         if found.ended != "interrupted" and plain:
             best = refined(found.best, data)
             front = tuple(best if c is found.best else c for c in found.front)

@@ -79,6 +79,8 @@ class Archive:
             candidate = None
         if candidate is None:
             self.failures["no formula could be read"] += 1
+        elif not self.finisher.demands.met_by(candidate.equations):
+            self.failures["not what is known"] += 1
         else:
             self.candidates.append(candidate)
         # The first one is of a short formula, but loads what reading needs: as long as that of a long one.
@@ -129,7 +131,9 @@ class Archive:
                 self._read("stepwise", fit, snap=False)
         front = pareto_front(self.candidates)
         if self.best.exact:
-            return pareto_front(self._in_brief(front, deadline))
+            front = self._in_brief(front, deadline)
+            dear = [self.best] if self.finisher.demands.prices else []
+            return united(pareto_front(front), dear) if dear else pareto_front(front)
         # What predicts best may be longer than something that fits better.
         best = self._in_brief(united(front, best_predictions(self.candidates)), deadline)
         fitted = self._on_all_rows(best, deadline)

@@ -4,7 +4,7 @@ the Pareto front, selection rules."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -23,6 +23,7 @@ from eqlearn.numerics.criteria import (
     SAME_ERROR,
     constant_cost,
 )
+from eqlearn.search.knowledge.demands import NO_DEMANDS, extra_nodes
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant, Formula
 from eqlearn.symbolic.snap import number_cost
@@ -76,17 +77,20 @@ class Candidate:
 
 
 def formula_costs(
-    equations: Sequence[Equation], constants: Sequence[Sequence[Constant]], rows: int
-) -> tuple[float, int, int]:
+    equations: Sequence[Equation],
+    constants: Sequence[Sequence[Constant]],
+    rows: int,
+    prices: Mapping[str, float] = NO_DEMANDS.prices,
+) -> tuple[float, float, int]:
     """What formulas cost, for `description_length`: nats for their numbers, exact or fitted to `rows` rows,
-    their nodes, and the symbols to write them in."""
+    their nodes (operators at their `prices`), and the symbols to write them in."""
     every = [node for e in equations for node in sp.preorder_traversal(e.expr)]
     numbers = sum(constant_cost(c.value, c.standard_error, rows) for each in constants for c in each)
     # Signs and 1 are free.
     exact = (node for node in every if node.is_Rational and node not in (0, 1, -1))
     numbers += sum(number_cost(node) for node in exact) * math.log(2)
     alphabet = {node.func for node in every if node.args}
-    nodes = sum(e.complexity for e in equations)
+    nodes = sum(e.complexity + extra_nodes(e.expr, prices) for e in equations)
     return numbers, nodes, len(alphabet) + len(equations[0].variables) + 1
 
 

@@ -23,6 +23,7 @@ from eqlearn.numerics.criteria import (
 )
 from eqlearn.search.candidate import Candidate, formula_costs, leave_one_out, structure_cost
 from eqlearn.search.features import Features
+from eqlearn.search.knowledge.demands import NO_DEMANDS, Demands
 from eqlearn.search.networks.fit import Fit
 from eqlearn.symbolic.brief import brief
 from eqlearn.symbolic.equation import Equation
@@ -42,6 +43,7 @@ class Finisher:
     validation: Table | None = None
     extrapolation: Table | None = None
     stop: Callable[[], bool] = never  # no more fitting and snapping from then on
+    demands: Demands = NO_DEMANDS
 
     @cached_property
     def spreads(self) -> np.ndarray:
@@ -93,7 +95,7 @@ class Finisher:
         """
         network = self.network(fit)
         read = self.read(network)
-        tidied = [self._tidied(equation, k, snap) for k, equation in enumerate(read)]
+        tidied = [self.tidied(equation, k, snap) for k, equation in enumerate(read)]
         if any(s is None for s in tidied):
             return None
         equations, constants = zip(*(s for s in tidied if s is not None), strict=True)
@@ -175,7 +177,9 @@ class Finisher:
     ) -> float:
         rows = table.rows * len(equations)
         return description_length(
-            rows, self.error(equations, table), *formula_costs(equations, constants, rows)
+            rows,
+            self.error(equations, table),
+            *formula_costs(equations, constants, rows, self.demands.prices),
         )
 
     def _prediction(self, equations: Sequence[Equation], table: Table) -> float:
@@ -198,7 +202,7 @@ class Finisher:
             square = float((residual**2).mean(axis=1) @ weight / weight.sum())
         return math.sqrt(square) if math.isfinite(square) else math.inf
 
-    def _tidied(
+    def tidied(
         self, equation: Equation, output: int, snap: bool
     ) -> tuple[Equation, tuple[Constant, ...]] | None:
         """Constants fitted, redundant ones collapsed, simple ones snapped."""

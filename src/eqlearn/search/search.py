@@ -6,7 +6,7 @@ import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -28,6 +28,9 @@ from eqlearn.search.display import front_html
 from eqlearn.search.features import Features, screen
 from eqlearn.search.finish import Finisher
 from eqlearn.search.groups.driver import by_groups
+from eqlearn.search.knowledge.demands import NO_DEMANDS, Demands
+from eqlearn.search.knowledge.knowing import knowingly
+from eqlearn.search.knowledge.knowledge import Knowledge
 from eqlearn.search.measured import first_weights, weighed
 from eqlearn.search.networks.fit import Samples
 from eqlearn.search.networks.starts import Waves
@@ -111,6 +114,7 @@ def discover(
     loss: str = "squares",
     units: Any = None,
     free_constants: bool = False,
+    knows: Knowledge | Mapping[str, Any] | Demands | None = None,
     extrapolation: tuple[Any, Any] | None = None,
     select: str | Rule = "description",
     n_jobs: int | None = None,
@@ -132,7 +136,8 @@ def discover(
     are weighed, constants fitted and equations chosen; `loss`, "squares", or "auto", which leaves gross
     outliers out, or "huber", which bounds what they count; `units`, those of columns and target by name, such
     as {"L": "m", "g": "m/s**2", "T": "s"}, so that every law is dimensionally right, and `free_constants`,
-    whether constants may have units; `extrapolation`, data `(X, y)` outside the
+    whether constants may have units; `knows`, what is known of the law, a `Knowledge` or a dictionary of its
+    arguments, such as {"even": "x", "limits": {"x": inf, "y": 0}}; `extrapolation`, data `(X, y)` outside the
     training range, measured and never used for the search; `select`, a rule's name or a function; `n_jobs`,
     workers of the active joblib backend (the same seed gives the same candidates whatever their number);
     `progress`, called after each round; `groups`, one label a row: one structure for all rows, each constant
@@ -143,21 +148,23 @@ def discover(
     Ctrl-C ends the search and gives the best found so far.
     """
     if groups is not None or varies is not None:
+        beside = {"y_error": y_error, "x_error": x_error, "units": units, "knows": knows}
         check_alone(
-            {"groups": groups, "varies": varies},
-            {
-                "y_error": y_error,
-                "x_error": x_error,
-                "units": units,
-                "loss": loss if loss != "squares" else None,
-            },
+            {"groups": groups, "varies": varies}, beside | {"loss": loss if loss != "squares" else None}
         )
+    if knows is not None:
+        check_alone({"knows": knows}, {"y_error": y_error, "x_error": x_error, "units": units})
     if checked_choice("`loss`", loss, LOSSES) != "squares":
         robust: Found = robustly(discover, dict(locals()))
         return robust
     if units is not None:
         right: Found = dimensionally(discover, dict(locals()))
         return right
+    knows = None if knows == Knowledge() or knows == {} else knows
+    if knows is not None and not isinstance(knows, Demands):
+        agreeing: Found = knowingly(discover, dict(locals()))
+        return agreeing
+    demands = NO_DEMANDS if knows is None else knows
     began = time.time()
     checked_choice("search penalty", penalty, tuple(SearchPenalty))
     check_budget(seconds, restarts)
@@ -200,7 +207,7 @@ def discover(
     # Formulas are read and compared on so large a sample that more rows would add nothing.
     read_rows = settings.reading.rows
     shown = split_rows(training, 1 - read_rows / training.rows, read_rows + 1, seed)[0]
-    finisher = Finisher(features, names, shown, validation, outside, last)
+    finisher = Finisher(features, names, shown, validation, outside, last, demands)
     archive = Archive(finisher, settings)
     seen = split_rows(training, 1 - settings.rows / training.rows, settings.rows + 1, seed)[0]
     # Penalties are weighed against the error, so the unit of the weights must not count.

@@ -187,7 +187,8 @@ class Formula:
         steps: list[Instruction] = []
         for step in tape.steps:
             if step.op == "number":
-                numbers.append(mpmath.mpf(sp.N(step.exact, DIGITS)._mpf_))
+                digits = sp.N(step.exact, DIGITS)  # SymPy's zero has no digits
+                numbers.append(mpmath.mpf(digits._mpf_ if digits else 0))
                 step = Instruction("constant", value=len(tape.constants) + len(numbers) - 1)
             steps.append(replace(step, op="power") if step.op == "pow" else step)
         exact = Tape(tuple(steps), tape.constants)

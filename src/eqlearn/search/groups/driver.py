@@ -71,7 +71,7 @@ def by_groups(
 
     def one(part: Table, columns: Sequence[str], share: float | None, number: int) -> Any:
         before = sum(found.rounds for found in last), sum(found.restarts for found in last)
-        told = None if progress is None else _counted_on(progress, *before, began)
+        told = None if progress is None else counted_on(progress, *before, began)
         notes = None if journal is None else Shifted(journal, number * MOST_ROUNDS)
         last.append(
             search(
@@ -90,7 +90,7 @@ def by_groups(
     )  # fmt: skip
 
 
-def _counted_on(
+def counted_on(
     progress: Callable[[Any], None], rounds: int, restarts: int, began: float
 ) -> Callable[[Any], None]:
     """Reports the progress of one search of several."""
