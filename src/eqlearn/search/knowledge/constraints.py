@@ -17,17 +17,31 @@ from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Formula
 from eqlearn.validation.table import Table, some_rows
 
-# Two values are the same if they differ by rounding, relative to the target's spread.
-SAME = 1e-7
-# How near a constant that is fitted brings a law to a value, and how near a limit must be, far out.
-NEAR, NEAR_LIMIT = 1e-6, 1e-2
-# How many rows are asked, how many points scattered over their range, and steps along a column.
-ROWS, POINTS, STEPS = 300, 300, 40
-# Rows whose other columns stand for all where a condition names only some.
-OTHERS = 12
-# How far out a limit is imposed, in ranges of the column: so far that even 1/√x is at its limit; how near a
-# finite place, in parts of it; and where it is asked.
-FAR, CLOSE, FARTHER = 1e24, 1e8, (1e4, 1e8, 1e12)
+
+@dataclass(frozen=True)
+class Asking:
+    """How closely constraints are asked: two values are the `same` if they differ by rounding, relative to
+    the target's spread; `near` is what fits reach, `near_limit` what is asked of a limit far out.
+
+    At most so many `rows` are asked, as many `points` scattered over their range, `steps` along a column;
+    `others` stand for all values of columns that a condition leaves open. Limits at infinity are imposed so
+    `far` out, in ranges, that even 1/√x is at its limit, those at a number so `close`, in parts of a range,
+    and asked at the distances `farther`.
+    """
+
+    same: float = 1e-7
+    near: float = 1e-6
+    near_limit: float = 1e-2
+    rows: int = 300
+    points: int = 300
+    steps: int = 40
+    others: int = 12
+    far: float = 1e24
+    close: float = 1e8
+    farther: tuple[float, ...] = (1e4, 1e8, 1e12)
+
+
+ASKING = Asking()
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +57,8 @@ class Survey:
     def of(cls, table: Table) -> Survey:
         """The survey of a table with one target."""
         low, high = table.X.min(axis=0), table.X.max(axis=0)
-        scattered = np.random.default_rng(0).uniform(low, high, (POINTS, len(low)))
-        points = np.vstack([table.X[some_rows(table.rows, ROWS)], scattered])
+        scattered = np.random.default_rng(0).uniform(low, high, (ASKING.points, len(low)))
+        points = np.vstack([table.X[some_rows(table.rows, ASKING.rows)], scattered])
         return cls(points, low, high, float(table.y.std()) or float(np.abs(table.y).max()) or 1.0)
 
     @property
@@ -53,7 +67,7 @@ class Survey:
 
     def others(self) -> np.ndarray:
         """A few points that stand for all values of columns that are not named."""
-        return self.points[:: max(1, len(self.points) // OTHERS)][:OTHERS].copy()
+        return self.points[:: max(1, len(self.points) // ASKING.others)][: ASKING.others].copy()
 
 
 @runtime_checkable
@@ -99,7 +113,7 @@ class Symmetry(_Unpinned):
         if not np.array_equal(finite, np.isfinite(there)):
             return False
         size = survey.spread + np.abs(here[finite])
-        return bool((np.abs(here[finite] - there[finite]) <= SAME * size).all())
+        return bool((np.abs(here[finite] - there[finite]) <= ASKING.same * size).all())
 
 
 @dataclass(frozen=True)
@@ -122,14 +136,14 @@ class Monotone(_Unpinned):
     sign: float
 
     def holds(self, equation: Equation, survey: Survey) -> bool:
-        steps = np.linspace(survey.low[self.column], survey.high[self.column], STEPS)
-        lines = np.repeat(survey.points[::OTHERS, None, :], STEPS, axis=1)
+        steps = np.linspace(survey.low[self.column], survey.high[self.column], ASKING.steps)
+        lines = np.repeat(survey.points[:: ASKING.others, None, :], ASKING.steps, axis=1)
         lines[:, :, self.column] = steps
-        values = equation(lines.reshape(-1, lines.shape[2])).reshape(len(lines), STEPS)
+        values = equation(lines.reshape(-1, lines.shape[2])).reshape(len(lines), ASKING.steps)
         with np.errstate(all="ignore"):
             rises = self.sign * np.diff(values, axis=1)
         # Through a pole a law goes the wrong way at infinite speed.
-        return not bool((rises < -SAME * survey.spread).any())
+        return not bool((rises < -ASKING.same * survey.spread).any())
 
 
 @dataclass(frozen=True)
@@ -148,7 +162,9 @@ class Passes:
 
     def holds(self, equation: Equation, survey: Survey) -> bool:
         points, values = self.pins(survey)
-        return bool((np.abs(equation(points) - values) <= NEAR * (survey.spread + np.abs(values))).all())
+        return bool(
+            (np.abs(equation(points) - values) <= ASKING.near * (survey.spread + np.abs(values))).all()
+        )
 
 
 @dataclass(frozen=True)
@@ -176,12 +192,12 @@ class Tends:
         return np.vstack(each)
 
     def pins(self, survey: Survey) -> tuple[np.ndarray, np.ndarray]:
-        points = self.near(survey, FAR if math.isinf(self.condition.where[0][1]) else CLOSE)
+        points = self.near(survey, ASKING.far if math.isinf(self.condition.where[0][1]) else ASKING.close)
         return points, np.full(len(points), self.condition.value)
 
     def holds(self, equation: Equation, survey: Survey) -> bool:
-        away = [self._away(equation, self.near(survey, farther), survey) for farther in FARTHER]
-        return away[-1] <= NEAR_LIMIT and all(a >= b - SAME for a, b in pairwise(away))
+        away = [self._away(equation, self.near(survey, farther), survey) for farther in ASKING.farther]
+        return away[-1] <= ASKING.near_limit and all(a >= b - ASKING.same for a, b in pairwise(away))
 
     def _away(self, equation: Equation, points: np.ndarray, survey: Survey) -> float:
         """How far the law is from its limit at the worst of the points, in spreads, to fifty digits."""

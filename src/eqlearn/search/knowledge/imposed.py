@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,21 @@ from eqlearn.symbolic.parametric import Constant, ConstantFit, Formula
 from eqlearn.symbolic.snap import snap_constant
 from eqlearn.validation.table import Table
 
-# What a condition weighs, in rows.
-HEAVY = 1e10
-# A constant that moves the law by less than this part of the target's spread was held at zero by a condition.
-HELD_AT_ZERO = 1e3 * NEGLIGIBLE
-# A constant known as well as this is held by conditions; then it may be a simple number, of so many bits.
-HELD, MAX_BITS = 1e-5, 12.0
-STEPS = 60
+
+@dataclass(frozen=True)
+class Imposing:
+    """A condition is as `heavy` as so many rows. A constant that moves the law by less than the part
+    `at_zero` of the target's spread was held at zero by one; one that is known to the part `held` of itself may be a
+    simple number, of at most `bits`. Each fit takes at most so many `steps`."""
+
+    heavy: float = 1e10
+    at_zero: float = 1e3 * NEGLIGIBLE
+    held: float = 1e-5
+    bits: float = 12.0
+    steps: int = 60
+
+
+IMPOSING = Imposing()
 
 
 def imposed(
@@ -42,11 +51,11 @@ def imposed(
     where, values = pins
     weight = np.ones(table.rows) if table.weight is None else table.weight / table.weight.mean()
     X, y = np.vstack([table.X, where]), np.concatenate([table.y[:, 0], values])
-    weight = np.concatenate([weight, np.full(len(values), HEAVY)])
+    weight = np.concatenate([weight, np.full(len(values), IMPOSING.heavy)])
     given = weight if len(values) or table.weight is not None else None
     for _ in range(1 + len(equation.constants)):
         formula = Formula.of(equation)
-        fit = formula.fit(X, y, given, steps=STEPS, stop=stop)
+        fit = formula.fit(X, y, given, steps=IMPOSING.steps, stop=stop)
         if not math.isfinite(fit.error):
             return None
         if not len(values):
@@ -65,11 +74,14 @@ def imposed(
 def _held(fit: ConstantFit, slopes: np.ndarray, spread: float) -> dict[int, Any]:
     """The constants that conditions hold at zero, or else all that they hold at simple numbers, by place."""
     moved = np.abs(fit.values) * np.sqrt((slopes**2).mean(axis=0))
-    idle = np.flatnonzero((moved < HELD_AT_ZERO * spread) & (fit.values != 0))
+    idle = np.flatnonzero((moved < IMPOSING.at_zero * spread) & (fit.values != 0))
     if len(idle):
         return {int(idle[0]): sp.S.Zero}
-    sure = [i for i, c in enumerate(fit.constants) if c.standard_error < HELD * abs(c.value)]
-    simple = {i: snap_constant(fit.values[i], HELD * abs(fit.values[i]), max_cost=MAX_BITS) for i in sure}
+    sure = [i for i, c in enumerate(fit.constants) if c.standard_error < IMPOSING.held * abs(c.value)]
+    simple = {
+        i: snap_constant(fit.values[i], IMPOSING.held * abs(fit.values[i]), max_cost=IMPOSING.bits)
+        for i in sure
+    }
     return {i: number for i, number in simple.items() if number is not None}
 
 

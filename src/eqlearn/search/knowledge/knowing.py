@@ -38,12 +38,20 @@ from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.validation.table import Table, read_outside, read_table
 
-# What all points together weigh while the search runs, in parts of the data.
-WEIGHT_OF_POINTS = 0.2
-# Parts of the budget: for the search with the guess as columns, and for all parts of a template.
-GUESS_SHARE, TEMPLATE_SHARE = 0.5, 0.9
-# A template that leaves this part of the spread explains no more than the mean does.
-NOTHING = 0.99
+
+@dataclass(frozen=True)
+class Shares:
+    """What all points together weigh in a search, in parts of the data; which parts of the budget a search
+    beside the guess and those for a template's parts have; and that a template which leaves the part
+    `nothing` of the spread explains no more than the mean does."""
+
+    points: float = 0.2
+    guess: float = 0.5
+    template: float = 0.9
+    nothing: float = 0.99
+
+
+SHARES = Shares()
 
 
 def knowingly(search: Callable[..., Any], given: Mapping[str, Any]) -> Any:
@@ -148,7 +156,7 @@ class _Task:
         candidates = [self._measured(guess, "guess", tidy=True)]
         columns = offered(guess, self.table.X)
         if columns:
-            candidates += self._among(plain.beside(columns), GUESS_SHARE, tidy=True)
+            candidates += self._among(plain.beside(columns), SHARES.guess, tidy=True)
         exact = any(c is not None and c.exact for c in candidates)
         stopped = bool(self.founds) and self.founds[-1].ended == "interrupted"
         return candidates if columns and (exact or stopped) else candidates + self._among(plain, 1.0)
@@ -175,7 +183,7 @@ class _Task:
             return self.table
         X, y = np.vstack([x for x, _ in points]), np.concatenate([v for _, v in points])
         weight = np.ones(self.table.rows) if self.table.weight is None else self.table.weight
-        each = np.full(len(y), WEIGHT_OF_POINTS * weight.sum() / len(y))
+        each = np.full(len(y), SHARES.points * weight.sum() / len(y))
         return replace(self.table, weight=weight).join(Table(X, y[:, None], each))
 
     def _by_template(self) -> list[Candidate | None]:
@@ -184,7 +192,7 @@ class _Task:
         alone = for_parts(self.options["settings"], max(len(p.columns) for p in written.functions))
 
         def part(table: Table, columns: Sequence[str]) -> list[Equation]:
-            found = self._one(table, columns, self._budget(TEMPLATE_SHARE / searches), None, alone)
+            found = self._one(table, columns, self._budget(SHARES.template / searches), None, alone)
             ranked = sorted(found.front, key=lambda c: (c is not found.best, c.description_length))
             return [c.equation for c in ranked]
 
@@ -192,7 +200,7 @@ class _Task:
         unique = {str(equation): equation for equation in template.solved()}
         candidates = [self._measured(equation, "template", tidy=True) for equation in unique.values()]
         errors = [c.training_error for c in candidates if c is not None]
-        if errors and min(errors) > NOTHING:
+        if errors and min(errors) > SHARES.nothing:
             raise InvalidArgument(
                 f"the data contradict the `template` {self.knows.template!r}: no parts were found with which "
                 "it explains more than the mean does"
