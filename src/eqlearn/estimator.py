@@ -18,7 +18,7 @@ from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.report.figures import constants_frame, fit_figure, front_frame
 from eqlearn.search.candidate import Candidate, Rule, named_rows
-from eqlearn.search.dimensional import constant_units
+from eqlearn.search.units.dimensional import constant_units
 from eqlearn.search.display import front_html
 from eqlearn.search.gradient import check_trainable, find_settings, search_by_gradient
 from eqlearn.search.groups.last import adapted

@@ -23,7 +23,7 @@ from eqlearn.search.ansatz.target_transform import transforms
 from eqlearn.search.archive import Archive
 from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
 from eqlearn.search.curriculum import Curriculum
-from eqlearn.search.dimensional import dimensionally
+from eqlearn.search.units.dimensional import dimensionally
 from eqlearn.search.display import front_html
 from eqlearn.search.features import Features, screen
 from eqlearn.search.finish import Finisher

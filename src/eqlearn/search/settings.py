@@ -10,6 +10,7 @@ from eqlearn.errors import InvalidArgument
 from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
+from eqlearn.search.units.unit_settings import Dimensional
 from eqlearn.validation.options import check_fields, checked_names
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
@@ -278,17 +279,6 @@ class Shares:
     rounds: float = 0.88
     last_fit: float = 0.04
     max_last_fit: float = 0.2
-
-
-@dataclass(frozen=True)
-class Dimensional:
-    """How dimensionless groups are searched: `max_choices` of columns that all groups repeat are compared
-    (they grow as binomials), the `searched` best of them get the part `share` of the budget each, and the
-    columns themselves the rest."""
-
-    max_choices: int = 3000
-    searched: int = 2
-    share: float = 0.35
 
 
 @dataclass(frozen=True)

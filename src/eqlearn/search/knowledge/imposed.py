@@ -25,9 +25,12 @@ from eqlearn.validation.table import Table
 
 @dataclass(frozen=True)
 class Imposing:
-    """A condition is as `heavy` as so many rows. A constant that moves the law by less than the part
-    `at_zero` of the target's spread was held at zero by one; one that is known to the part `held` of itself may be a
-    simple number, of at most `bits`. Each fit takes at most so many `steps`."""
+    """A condition is as `heavy` as so many rows.
+
+    A constant that moves the law by less than the part `at_zero` of the target's spread was held at zero by
+    one; one that is known to the part `held` of itself may be a simple number, of at most `bits`. Each fit
+    takes at most so many `steps`.
+    """
 
     heavy: float = 1e10
     at_zero: float = 1e3 * NEGLIGIBLE

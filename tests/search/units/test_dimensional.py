@@ -6,7 +6,7 @@ import pytest
 
 from eqlearn import EQLRegressor, Settings, discover, unit_of
 from eqlearn.errors import InvalidArgument
-from eqlearn.search.dimensional import buckingham
+from eqlearn.search.units.dimensional import buckingham
 from eqlearn.validation.units import dimension_of
 
 pytest.importorskip("pint")

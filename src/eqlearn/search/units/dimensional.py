@@ -26,7 +26,7 @@ from eqlearn.search.candidate import Candidate, choose, find_rule, pareto_front
 from eqlearn.search.features import Features
 from eqlearn.search.finish import Finisher
 from eqlearn.search.measured import first_weights, weighed
-from eqlearn.search.settings import Dimensional
+from eqlearn.search.units.unit_settings import Dimensional
 from eqlearn.symbolic.dimensions import formula_dimension
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol

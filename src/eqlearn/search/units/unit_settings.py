@@ -1,0 +1,45 @@
+"""How searches with units go: every tuned number, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Enumeration:
+    """How many dimensionally right laws are put together.
+
+    Products of columns have exponents out of `powers`, the first ones for many columns, so that at most
+    `max_products` are looked at; the shortest `scales` with the target's unit and `groups` without one are
+    kept. Expressions in these are grown from `numbers` and groups, up to `max_level` nodes and `most` of them;
+    the shortest `factors` are also multiplied with each other (and `scales_of_factors`), the shortest `terms`
+    added in pairs. Of each kind the best `kept` become candidates, by the nats of data and formula, each
+    node one of `symbols`. On `rows` rows, and for at most the `share` of the time.
+    """
+
+    powers: tuple[float, ...] = (0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5)
+    max_products: int = 1_000_000
+    scales: int = 40
+    groups: int = 40
+    numbers: tuple[int, ...] = (1, 2)
+    max_level: int = 12
+    most: int = 12_000
+    factors: int = 1_000
+    scales_of_factors: int = 12
+    terms: int = 2_000
+    kept: int = 8
+    symbols: int = 8
+    rows: int = 256
+    share: float = 0.15
+
+
+@dataclass(frozen=True)
+class Dimensional:
+    """How dimensionless groups are searched: `max_choices` of columns that all groups repeat are compared
+    (they grow as binomials), the `searched` best of them get the part `share` of the budget each, and the
+    columns themselves the rest; before, right laws are put together by `enumeration`."""
+
+    max_choices: int = 3000
+    searched: int = 2
+    share: float = 0.35
+    enumeration: Enumeration = field(default_factory=Enumeration)
