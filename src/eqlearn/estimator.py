@@ -18,7 +18,6 @@ from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.report.figures import constants_frame, fit_figure, front_frame
 from eqlearn.search.candidate import Candidate, Rule, named_rows
-from eqlearn.search.units.dimensional import constant_units
 from eqlearn.search.display import front_html
 from eqlearn.search.gradient import check_trainable, find_settings, search_by_gradient
 from eqlearn.search.groups.last import adapted
@@ -26,6 +25,7 @@ from eqlearn.search.knowledge.knowledge import Knowledge
 from eqlearn.search.search import Found, discover
 from eqlearn.search.settings import SCIENCE, Settings
 from eqlearn.search.step import Memory, remembered
+from eqlearn.search.units.dimensional import constant_units
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import noise_of
 from eqlearn.training.presets import Preset

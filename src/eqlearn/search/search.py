@@ -23,7 +23,6 @@ from eqlearn.search.ansatz.target_transform import transforms
 from eqlearn.search.archive import Archive
 from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
 from eqlearn.search.curriculum import Curriculum
-from eqlearn.search.units.dimensional import dimensionally
 from eqlearn.search.display import front_html
 from eqlearn.search.features import Features, screen
 from eqlearn.search.finish import Finisher
@@ -39,6 +38,7 @@ from eqlearn.search.problem import Problem
 from eqlearn.search.robust import LOSSES, robustly
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings, for_parts
 from eqlearn.search.step import Journal, Step, StepResult, take_step
+from eqlearn.search.units.dimensional import dimensionally
 from eqlearn.validation.options import (
     SearchPenalty,
     check_alone,

@@ -1,46 +1,14 @@
-from fractions import Fraction
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from eqlearn import EQLRegressor, Settings, discover, unit_of
 from eqlearn.errors import InvalidArgument
-from eqlearn.search.units.dimensional import buckingham
+from eqlearn.search.units.dimensional import dimensionally
 from eqlearn.validation.units import dimension_of
 
 pytest.importorskip("pint")
 QUICK = Settings(networks=False, strategies=("linear", "rational", "products"))
-
-
-def dimensions(*units):
-    return [dimension_of(unit, "x") for unit in units]
-
-
-def test_the_pendulum_has_one_product_and_no_group():
-    (groups,) = buckingham(dimensions("m", "m/s**2"), dimension_of("s", "T"), 100)
-
-    assert groups.scale == (Fraction(1, 2), Fraction(-1, 2))
-    assert groups.groups == ()
-
-
-def test_every_group_is_without_a_unit_and_the_scale_has_the_targets():
-    columns, target = dimensions("kg", "m/s", "m/s", "1", "m", "s"), dimension_of("J", "E")
-
-    choices = buckingham(columns, target, 100)
-
-    assert choices
-    for groups in choices:
-        for powers, wanted in [(groups.scale, target), *((g, dimension_of("1", "g")) for g in groups.groups)]:
-            product = dimension_of("1", "p")
-            for dimension, power in zip(columns, powers, strict=True):
-                product = product * dimension**power
-            assert product == wanted
-        assert len(groups.groups) == len(columns) - 3
-
-
-def test_a_unit_out_of_reach_has_no_groups():
-    assert buckingham(dimensions("m", "s"), dimension_of("kg", "y"), 100) == []
 
 
 LAWS = {
@@ -122,5 +90,12 @@ def test_errors_and_outliers_go_with_units():
 
 
 def test_several_targets_are_refused():
+    given = {
+        "units": {"a": "m", "y": "m"},
+        "free_constants": False,
+        "sample_weight": None,
+        "variables": ["a"],
+    }
+
     with pytest.raises(InvalidArgument, match="one target at a time"):
-        discover(np.ones((9, 1)), np.ones((9, 2)), variables=["a"], units={"a": "m", "y": "m"})
+        dimensionally(discover, {"X": np.ones((9, 1)), "y": np.ones((9, 2)), **given})

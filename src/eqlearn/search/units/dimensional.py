@@ -13,99 +13,30 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
-from itertools import combinations, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from eqlearn.errors import EqlearnError, InvalidArgument, listed
+from eqlearn.nn.primitives import parse_kinds
+from eqlearn.numerics.budget import Deadline
 from eqlearn.search.candidate import Candidate, choose, find_rule, pareto_front
 from eqlearn.search.features import Features
 from eqlearn.search.finish import Finisher
 from eqlearn.search.measured import first_weights, weighed
+from eqlearn.search.units.buckingham import Groups, buckingham
+from eqlearn.search.units.right_terms import right_laws
 from eqlearn.search.units.unit_settings import Dimensional
 from eqlearn.symbolic.dimensions import formula_dimension
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.parametric import Formula
-from eqlearn.validation.table import Table, column_names, read_outside, read_table
+from eqlearn.validation.table import Table, column_names, read_outside, read_table, some_rows
 from eqlearn.validation.uncertainty import read_uncertainty
 from eqlearn.validation.units import Dimension, read_units
-
-
-@dataclass(frozen=True)
-class Groups:
-    """A product of powers with the unit of the target, and dimensionless ones, by column: the exponents."""
-
-    scale: tuple[Fraction, ...]
-    groups: tuple[tuple[Fraction, ...], ...]
-
-    @property
-    def size(self) -> Fraction:
-        """How large the powers are; broken ones count more."""
-        every = [p for powers in (self.scale, *self.groups) for p in powers]
-        return sum((abs(p) + (2 if p.denominator > 1 else 0) for p in every), Fraction(0))
-
-    def values(self, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The scale `(rows,)` and the groups `(rows, groups)`."""
-        with np.errstate(all="ignore"):
-            each = [
-                np.prod(X ** np.array(powers, dtype=float), axis=1) for powers in (self.scale, *self.groups)
-            ]
-        return each[0], np.stack(each[1:], axis=1) if self.groups else np.empty((len(X), 0))
-
-    def symbolic(self, names: Sequence[str]) -> tuple[sp.Expr, list[sp.Expr]]:
-        def product(powers: Sequence[Fraction]) -> sp.Expr:
-            return sp.Mul(*(real_symbol(n) ** sp.Rational(p.numerator, p.denominator)
-                            for n, p in zip(names, powers, strict=True)))  # fmt: skip
-
-        return product(self.scale), [product(powers) for powers in self.groups]
-
-
-def buckingham(columns: Sequence[Dimension], target: Dimension, most: int) -> list[Groups]:
-    """At most so many choices of groups, the smallest powers first; none, if no product has the target's
-    unit."""
-    bases = sorted({name for d in (*columns, target) for name, _ in d.powers})
-    matrix = sp.Matrix(
-        len(bases), len(columns), lambda i, j: _rational(dict(columns[j].powers).get(bases[i], 0))
-    )
-    wanted = sp.Matrix([_rational(dict(target.powers).get(base, 0)) for base in bases])
-    rank = matrix.rank() if bases else 0
-    if bases and sp.Matrix.hstack(matrix, wanted).rank() > rank:
-        return []
-    dimensional = [j for j, d in enumerate(columns) if d]
-    found: dict[Groups, None] = {}
-    for repeated in islice(combinations(dimensional, rank), most):
-        part = matrix[:, list(repeated)] if rank else sp.zeros(len(bases), 0)
-        if rank and part.rank() < rank:
-            continue
-
-        def powers(
-            vector: sp.Matrix, part: sp.Matrix = part, repeated: Sequence[int] = repeated
-        ) -> list[Fraction]:
-            solution = (part.T * part).LUsolve(part.T * vector) if rank else []
-            exponents = [Fraction(0)] * len(columns)
-            for j, value in zip(repeated, solution, strict=True):
-                exponents[j] = Fraction(int(value.p), int(value.q))
-            return exponents
-
-        groups = []
-        for j in range(len(columns)):
-            if j in repeated:
-                continue
-            exponents = [-p for p in powers(matrix[:, j])] if columns[j] else [Fraction(0)] * len(columns)
-            exponents[j] += 1
-            groups.append(tuple(exponents))
-        found[Groups(tuple(powers(wanted)), tuple(groups))] = None
-    return sorted(found, key=lambda g: g.size)
-
-
-def _rational(value: Any) -> sp.Rational:
-    fraction = Fraction(value)
-    return sp.Rational(fraction.numerator, fraction.denominator)
 
 
 def dimensionally(search: Callable[..., Any], given: Mapping[str, Any]) -> Any:
@@ -161,9 +92,9 @@ class _Task:
         began, seconds = time.time(), self.options["seconds"]
         choices = [] if self.free else list(islice(self._usable(), self.rules.searched))
         founds: list[Any] = []
-        candidates: list[Candidate] = []
+        candidates = [] if self.free else self._put_together(began)
         for groups in choices:
-            found, right = self._among(groups)
+            found, right = self._among(groups, any(c.exact for c in candidates))
             founds.append(found)
             candidates += right
             if found.ended == "interrupted" or any(c.exact for c in candidates):
@@ -220,8 +151,25 @@ class _Task:
             "restarts": None if restarts is None else max(1, round(share * restarts)),
         }
 
-    def _among(self, groups: Groups) -> tuple[Any, list[Candidate]]:
-        """What is found among the groups, as candidates in the columns."""
+    def _put_together(self, began: float) -> list[Candidate]:
+        """Laws that are put together by size, with constants fitted."""
+        how, seconds, table = self.rules.enumeration, self.options["seconds"], self.table
+        stop = Deadline(math.inf if seconds is None else began + how.share * seconds)
+        weight = table.weight if table.errors is None else first_weights(table)
+        rows = some_rows(table.rows, how.rows)
+        laws = right_laws(
+            table.X[rows], table.y[rows, 0], None if weight is None else weight[rows], self.names,
+            list(self.dimensions.values()), self.target, parse_kinds(self.options["primitives"]), how, stop,
+        )  # fmt: skip
+        unique = {str(equation): equation for equation in (Equation(law, self.names) for law in laws)}
+        found = []
+        for equation in unique.values():
+            tidied = self.finisher.tidied(equation, 0, table.errors is None)
+            found += [] if tidied is None or stop() else [self._measured(tidied[0])]
+        return [c for c in found if c is not None]
+
+    def _among(self, groups: Groups, brief: bool = False) -> tuple[Any, list[Candidate]]:
+        """What is found among the groups, as candidates in the columns; the search may be `brief`."""
         scale, values = groups.values(self.table.X)
         back, symbols = groups.symbolic(self.names)
         target = self.table.y[:, 0] / scale
@@ -238,6 +186,7 @@ class _Task:
         own = own if self.table.errors is None else first_weights(self.table)
         weight = own * scale**2
         inner = {**self.options, **self._budget(self.rules.share), "sample_weight": weight / weight.mean()}
+        inner |= {"restarts": 1} if brief else {}
         inner |= {"variables": [f"pi{k + 1}" for k in range(len(symbols))], "extrapolation": None}
         inner |= {
             "select": "description",

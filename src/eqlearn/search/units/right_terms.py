@@ -1,8 +1,9 @@
 """Laws that are dimensionally right, put together by size and compared with the data all at once.
 
-By Buckingham's theorem a law is a sum of M·F: M is a product of powers of columns with the unit of the target, F
-an expression in dimensionless products of columns. There are few of either that are short, so that, even in
-noise, all M·F can be tried, and all M·F·G and sums of two of them, each by least squares in closed form.
+By Buckingham's theorem a law is a sum of M·F: M is a product of powers of columns with the unit of the
+target, F an expression in dimensionless products of columns. There are few of either that are short, so that,
+even in noise, all M·F, M·F·G and sparse sums of M·F can be tried by least squares, for the target itself, its
+inverse and its square.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,17 +21,20 @@ import torch
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_ERROR
+from eqlearn.numerics.subsets import Regression, sparse_path
+from eqlearn.search.ansatz.library import homogeneous, parity
 from eqlearn.search.units.unit_settings import Enumeration
 from eqlearn.symbolic.expressions import fitted, real_symbol
 from eqlearn.validation.units import Dimension
 
-# How an expression is made: of a product of columns, a number, or a primitive or sign of others, by place.
+# How an expression is made: of a product of columns, a number, or an operator or primitive and others.
 Made = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Products of powers of columns, the shortest first: exponents `(products, columns)`, values and costs."""
+    """Products of powers of columns, the shortest first: exponents `(products, columns)`, values, and what
+    naming each costs in nodes: one that n are shorter than takes the bits of n."""
 
     exponents: np.ndarray
     values: np.ndarray
@@ -46,29 +49,30 @@ class Products:
 def products_of(
     X: np.ndarray, columns: Sequence[Dimension], target: Dimension, most: int, how: Enumeration
 ) -> Products:
-    """At most so many products with the unit of the target that are finite and not zero on all rows."""
+    """At most so many products with the unit of the target that are finite and not zero on all rows; without
+    a unit, of whole powers."""
     bases = sorted({name for d in (*columns, target) for name, _ in d.powers})
     matrix = np.array([[float(dict(d.powers).get(b, 0)) for b in bases] for d in columns])
     wanted = np.array([float(dict(target.powers).get(b, 0)) for b in bases])
-    tried = 1 + max(0, int(how.max_products ** (1 / len(columns)) + 1e-9) - 1)
-    powers = np.array(how.powers[:tried])
-    grid = powers[np.indices((len(powers),) * len(columns), dtype=np.int8).reshape(len(columns), -1).T]
-    right = grid[
-        np.abs(grid @ matrix.reshape(len(columns), len(bases)) - wanted).max(axis=1, initial=0.0) < 1e-9
-    ]
-    right = right[right.any(axis=1)] if not target else right
-    each = np.where(right == 0, 0.0, np.where(np.abs(right) == 1, 2.0, 3.0))
-    costs = each.sum(axis=1) - 1 if len(right) else np.empty(0)
-    order = np.lexsort((-right.sum(axis=1), costs))[:most]
+    tried = int(how.max_products ** (1 / len(columns)) + 1e-9)
+    powers = np.array([p for p in how.powers[:tried] if target or p == int(p)])
+    places = np.indices((len(powers),) * len(columns), dtype=np.int8).reshape(len(columns), -1).T
+    grid = powers[places]
+    off = np.abs(grid @ matrix.reshape(len(columns), len(bases)) - wanted).max(axis=1, initial=0.0)
+    right = grid[(off < 1e-9) & grid.any(axis=1)]
+    nodes = np.where(right == 0, 0, np.where(np.abs(right) == 1, 2, 3)).sum(axis=1)
+    order = np.lexsort((-right.sum(axis=1), nodes))[:most]
     with np.errstate(all="ignore"):
         values = np.array([np.prod(X**p, axis=1) for p in right[order]]).reshape(len(order), len(X))
     fine = np.isfinite(values).all(axis=1) & (values != 0).all(axis=1)
-    return Products(right[order][fine], values[fine], np.maximum(costs[order][fine], 0.0))
+    shorter = np.searchsorted(nodes[order][fine], nodes[order][fine])
+    return Products(right[order][fine], values[fine], np.log2(1.0 + shorter))
 
 
 @dataclass(eq=False)
 class Expressions:
-    """Expressions in dimensionless products, by size, each once: how they are `made`, values and costs."""
+    """Expressions in dimensionless products, by size, each once: how they are `made`, values and costs. No
+    function stands inside of another, but for roots and powers."""
 
     products: Products
     unary: Sequence[Primitive]
@@ -77,6 +81,7 @@ class Expressions:
     made: list[Made] = field(default_factory=list)
     values: np.ndarray = field(init=False)
     costs: list[float] = field(default_factory=list)
+    steep: list[bool] = field(default_factory=list)
     seen: set[bytes] = field(default_factory=set)
     levels: dict[int, list[int]] = field(default_factory=dict)
 
@@ -84,30 +89,27 @@ class Expressions:
         rows = self.products.values.shape[1]
         self.values = np.empty((self.how.most, rows))
         self.directions = np.random.default_rng(0).normal(size=(rows, 2))
-        numbers = [float(n) for n in self.how.numbers]
-        self._take(1, np.repeat(np.array(numbers)[:, None], rows, axis=1), [("number", n) for n in numbers])
+        for number in self.how.numbers:
+            self._take(1, np.full((1, rows), float(number)), [("number", number)])
         for place, cost in enumerate(self.products.costs):
-            self._take(max(1, int(cost)), self.products.values[place][None], [("product", place)])
-        for level in range(2, self.how.max_level + 1):
-            for values, made in self._level(level):
-                if len(self.made) >= self.how.most or self.stop():
-                    return
-                self._take(level, values, made)
+            self._take(1 + round(cost), self.products.values[place][None], [("product", place)])
+        with np.errstate(all="ignore"):
+            for level in range(2, self.how.max_level + 1):
+                for values, made in self._level(level):
+                    if len(self.made) >= self.how.most or self.stop():
+                        return
+                    self._take(level, values, made)
 
     def __len__(self) -> int:
         return len(self.made)
 
     def _take(self, level: int, values: np.ndarray, made: list[Made]) -> None:
-        """Takes up what is finite and new."""
-        with np.errstate(all="ignore"):
-            largest = np.abs(values).max(axis=1)
-            fine = np.isfinite(values).all(axis=1) & (largest > 1e-12) & (largest < 1e12)
-            keys = values @ self.directions
-            keys /= 10.0 ** np.floor(np.log10(np.abs(keys).max(axis=1, keepdims=True) + 1e-300))
-        keys = (
-            np.concatenate([np.round(keys, 8), np.round(np.log10(largest + 1e-300), 6)[:, None]], axis=1)
-            + 0.0
-        )
+        """Takes up what is finite, no number, and new."""
+        size = np.abs(values).max(axis=1)
+        fine = np.isfinite(values).all(axis=1) & (size > 1e-12) & (size < 1e12)
+        fine &= (np.ptp(values, axis=1) > 1e-9 * size) | (made[0][0] == "number")
+        keys = np.round(values @ self.directions / size[:, None], 9)
+        keys = np.concatenate([keys, np.round(np.log(size)[:, None], 7)], axis=1) + 0.0
         for i in np.flatnonzero(fine).tolist():
             key = keys[i].tobytes()
             if key not in self.seen and len(self.made) < self.how.most:
@@ -116,16 +118,24 @@ class Expressions:
                 self.values[len(self.made)] = values[i]
                 self.made.append(made[i])
                 self.costs.append(float(level))
+                self.steep.append(self._is_steep(made[i]))
 
-    @np.errstate(all="ignore")
+    def _is_steep(self, made: Made) -> bool:
+        how, *args = made
+        if isinstance(how, Primitive):
+            return not homogeneous(how) or self.steep[args[0]]
+        return how in ("+", "-", "*", "/") and (self.steep[args[0]] or self.steep[args[1]])
+
     def _level(self, level: int) -> Iterator[tuple[np.ndarray, list[Made]]]:
         """Everything of this size, in blocks: functions, then sums, differences, products and quotients."""
-        arguments = [i for i in self.levels.get(level - 1, ()) if np.ptp(self.values[i]) > 0]
-        for primitive in self.unary if arguments else ():
-            own = self.values[arguments]
-            for sign in (1.0, -1.0):
-                value: torch.Tensor = primitive(torch.from_numpy(sign * own))
-                yield value.numpy(), [(primitive, i, sign) for i in arguments]
+        for primitive in self.unary:
+            power = homogeneous(primitive)
+            nodes = 1 if power else self.how.function
+            some = [i for i in self.levels.get(level - nodes, ()) if self.made[i][0] != "number"]
+            some = [i for i in some if power or not self.steep[i]]
+            for sign in (1, -1) if some and not power and not parity(primitive) else (1,) if some else ():
+                value: torch.Tensor = primitive(torch.from_numpy(sign * self.values[some]))
+                yield value.numpy(), [(primitive, i, sign) for i in some]
         for one in range(1, level - 1):
             other = level - 1 - one
             for i in list(self.levels.get(one, ())) if one <= other else ():
@@ -141,123 +151,104 @@ class Expressions:
     def symbolic(self, place: int, names: Sequence[str]) -> sp.Expr:
         how, *args = self.made[place]
         if how == "number":
-            return sp.nsimplify(args[0])
+            return sp.Integer(args[0])
         if how == "product":
             return self.products.symbolic(args[0], names)
         if isinstance(how, Primitive):
-            return how.symbolic(sp.Integer(int(args[1])) * self.symbolic(args[0], names))
+            return how.symbolic(args[1] * self.symbolic(args[0], names))
         one, other = (self.symbolic(i, names) for i in args)
         return {"+": one + other, "-": one - other, "*": one * other, "/": one / other}[how]
 
 
-@dataclass(frozen=True)
-class _Law:
-    """A sum of terms, each a number times a product and expressions, by their places, and its score."""
-
-    score: float
-    terms: tuple[tuple[int, tuple[int, ...]], ...]
-    numbers: tuple[float, ...]
+# A sum: a number, the place of a product, and those of expressions it is multiplied with, for each term.
+Terms = tuple[tuple[float, int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class RightTerms:
-    """What laws with the target's unit are put together from, and the target, all multiplied by the roots of
-    the rows' weights."""
+    """What sums for a power of the target are put together from, and that power of the target, to which each
+    row tells as much as its `root` says."""
 
     scales: Products
     expressions: Expressions
-    y: np.ndarray
+    target: np.ndarray
     root: np.ndarray
-    names: Sequence[str]
     how: Enumeration
+    stop: Callable[[], bool]
 
-    def best(self) -> list[sp.Expr]:
-        """The laws that describe the data best, each with fitted numbers in front of its terms."""
-        if not len(self.scales.costs) or not len(self.expressions):
-            return []
-        kept = [islice(laws, self.how.kept) for laws in (self._single(), self._twofold(), self._sums())]
-        ranked = sorted((law for laws in kept for law in laws), key=lambda law: law.score)
-        return [self._written(law) for law in ranked]
+    def sums(self) -> Iterator[Terms]:
+        """The best sums of each kind."""
+        if len(self.scales.costs) and len(self.expressions):
+            for kind in (self._single, self._twofold, self._several):
+                if not self.stop():
+                    yield from kind()
 
-    def _written(self, law: _Law) -> sp.Expr:
-        return sp.Add(
-            *(
-                fitted(number)
-                * self.scales.symbolic(scale, self.names)
-                * sp.Mul(*(self.expressions.symbolic(e, self.names) for e in expressions))
-                for number, (scale, expressions) in zip(law.numbers, law.terms, strict=True)
-            )
-        )
+    def values(self, terms: Terms) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            each = [n * self.scales.values[m] * self.expressions.values[list(f)].prod(axis=0)
+                    for n, m, f in terms]  # fmt: skip
+        return np.asarray(sum(each))
 
-    def _scores(self, explained: np.ndarray, costs: np.ndarray) -> np.ndarray:
-        """Nats to describe the data, but for what all have in common."""
-        total = float(self.y @ self.y)
-        left = np.maximum(1 - np.nan_to_num(explained, nan=0.0, posinf=0.0) / total, EXACT_ERROR**2)
-        return 0.5 * len(self.y) * np.log(left) + costs * math.log(self.how.symbols)
+    def cost(self, terms: Terms) -> float:
+        """What naming the terms costs, in nodes."""
+        return sum(self.scales.costs[m] + sum(1 + self.expressions.costs[e] for e in f) for _, m, f in terms)
 
-    def _single(self) -> Iterator[_Law]:
+    def _single(self) -> Iterator[Terms]:
         """a·M·F for all M and F."""
         F, M = self.expressions.values[: len(self.expressions)], self.scales.values * self.root
         with np.errstate(all="ignore"):
-            above, below = (M * self.y) @ F.T, M**2 @ (F**2).T
-            scores = self._scores(
-                above**2 / below, self.scales.costs[:, None] + np.array(self.expressions.costs)
-            )
+            above, below = (M * self.target * self.root) @ F.T, M**2 @ (F**2).T
+            costs = self.scales.costs[:, None] + np.array(self.expressions.costs)
+            scores = self._scores(above**2 / below, costs)
         for place in _least(scores, self.how.kept):
-            m, f = divmod(int(place), F.shape[0])
-            yield _Law(float(scores[m, f]), ((m, (f,)),), (float(above[m, f] / below[m, f]),))
+            m, f = divmod(place, F.shape[0])
+            yield ((float(above[m, f] / below[m, f]), m, (f,)),)
 
-    def _twofold(self) -> Iterator[_Law]:
+    def _twofold(self) -> Iterator[Terms]:
         """a·M·F·G for the shortest of all."""
         some = min(len(self.expressions), self.how.factors)
         F, M = self.expressions.values[:some], self.scales.values * self.root
         costs = np.array(self.expressions.costs[:some])
-        found = []
         for m in range(min(len(M), self.how.scales_of_factors)):
             with np.errstate(all="ignore"):
-                above, below = (F * (M[m] * self.y)) @ F.T, ((F * M[m]) ** 2) @ (F**2).T
+                above = (F * (M[m] * self.target * self.root)) @ F.T
+                below = ((F * M[m]) ** 2) @ (F**2).T
                 scores = self._scores(above**2 / below, costs[:, None] + costs + self.scales.costs[m])
             scores[np.tril_indices(some, -1)] = np.inf
             for place in _least(scores, self.how.kept):
-                f, g = divmod(int(place), some)
-                number = float(above[f, g] / below[f, g])
-                found.append(_Law(float(scores[f, g]), ((m, (f, g)),), (number,)))
-        return iter(sorted(found, key=lambda law: law.score))
+                f, g = divmod(place, some)
+                yield ((float(above[f, g] / below[f, g]), m, (f, g)),)
 
-    def _sums(self) -> Iterator[_Law]:
-        """a·M·F + b·N·G for the shortest M·F, each once."""
+    def _several(self) -> Iterator[Terms]:
+        """Sparse sums of the shortest M·F."""
         total = self.scales.costs[:, None] + np.array(self.expressions.costs)
-        places = [divmod(int(p), total.shape[1]) for p in _least(total, 3 * self.how.terms)]
-        values = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]) * self.root
-        size = np.linalg.norm(values, axis=1)
-        fine = np.flatnonzero(np.isfinite(size) & (size > 0))
-        unit = values[fine] / size[fine, None]
-        _, first = np.unique(np.round(unit[:, :8], 9), axis=0, return_index=True)
-        chosen = np.sort(first)[: self.how.terms]
-        unit, fine = unit[chosen], fine[chosen]
-        costs = np.array([total[places[i]] for i in fine])
-        gram, along = unit @ unit.T, unit @ self.y
-        with np.errstate(all="ignore"):
-            apart = 1 - gram**2
-            explained = (along[:, None] ** 2 + along**2 - 2 * gram * along[:, None] * along) / apart
-            scores = self._scores(explained, costs[:, None] + costs + 1)
-        scores += 0.5 * math.log(len(self.y))
-        scores[(apart < 1e-9) | np.tri(len(unit), dtype=bool)] = np.inf
-        for place in _least(scores, self.how.kept):
-            i, j = divmod(int(place), len(unit))
-            if math.isfinite(scores[i, j]):
-                a = (along[i] - gram[i, j] * along[j]) / apart[i, j] / size[fine[i]]
-                b = (along[j] - gram[i, j] * along[i]) / apart[i, j] / size[fine[j]]
-                terms = tuple((places[fine[k]][0], (places[fine[k]][1],)) for k in (i, j))
-                yield _Law(float(scores[i, j]), terms, (float(a), float(b)))
+        places = [divmod(p, total.shape[1]) for p in _least(total, self.how.terms)]
+        columns = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]).T
+        regression = Regression.of(columns * self.root[:, None], self.target * self.root)
+        found = sparse_path(
+            regression, self.how.max_terms, self.how.beam, max_pairs=self.how.terms, sweeps=1, stop=self.stop
+        )
+        for some in (some for some in found if some):
+            numbers = regression.fitted(some).coefficients
+            yield tuple((float(n), places[k][0], (places[k][1],)) for n, k in zip(numbers, some, strict=True))
+
+    def _scores(self, explained: np.ndarray, costs: np.ndarray) -> np.ndarray:
+        weighed = self.target * self.root
+        left = np.nan_to_num(1 - explained / float(weighed @ weighed), nan=1.0, neginf=1.0)
+        return nats(len(weighed), left, costs, self.how)
 
 
-def _least(scores: np.ndarray, count: int) -> np.ndarray:
+def nats(rows: int, left: Any, nodes: Any, how: Enumeration) -> Any:
+    """What it takes to tell data of which the part `left` of the squares is left, and the formula."""
+    return 0.5 * rows * np.log(np.maximum(left, EXACT_ERROR**2)) + nodes * math.log(how.symbols)
+
+
+def _least(scores: np.ndarray, count: int) -> list[int]:
     """The flat places of the least scores, in order."""
     flat = scores.ravel()
-    count = min(count, flat.size)
-    some = np.argpartition(flat, count - 1)[:count]
-    return some[np.argsort(flat[some], kind="stable")]
+    some = np.argpartition(flat, min(count, flat.size) - 1)[:count]
+    ordered: list[int] = some[np.argsort(flat[some], kind="stable")].tolist()
+    return [place for place in ordered if math.isfinite(flat[place])]
 
 
 def right_laws(
@@ -271,14 +262,38 @@ def right_laws(
     how: Enumeration,
     stop: Callable[[], bool] = never,
 ) -> list[sp.Expr]:
-    """Dimensionally right laws for `y` `(rows,)` in the columns of `X`, the best first."""
-    if how.max_products < 3 ** len(names):  # more columns than can be told apart by trying
+    """Dimensionally right laws for `y` `(rows,)` in the columns of `X`, the best first, with the numbers in
+    front of their terms fitted; none where there are more columns than products can be told of."""
+    if how.max_products < 3 ** len(names):
         return []
     root = np.ones(len(y)) if weight is None else np.sqrt(weight / weight.mean())
-    scales = products_of(X, dimensions, target, how.scales, how)
-    groups = products_of(X, dimensions, Dimension(), how.groups, how)
-    if not len(scales.costs):
-        return []
     unary = [p for p in primitives if p.arity == 1 and p.name != "id"]
+    groups = products_of(X, dimensions, Dimension(), how.groups, how)
     expressions = Expressions(groups, unary, how, stop)
-    return RightTerms(scales, expressions, y * root, root, names, how).best()
+    size, found = float(np.sqrt(np.mean(y**2))), []
+    for power in how.target_powers:
+        if (power < 0 and not y.all()) or (power == 2 and (y < 0).any() and (y > 0).any()):
+            continue
+        # An error of y moves its power by as much as the slope; where y is in the noise, by no less.
+        slope = np.abs(power * np.maximum(np.abs(y), how.floor * size) ** (power - 1.0))
+        scales = products_of(X, dimensions, target ** Fraction(power), how.scales, how)
+        right = RightTerms(scales, expressions, y**power, root / slope, how, stop)
+        sign = np.sign(y.sum()) if power == 2 else 1
+        for terms in right.sums():
+            with np.errstate(all="ignore"):
+                residual = (sign * right.values(terms) ** (1 / power) - y) * root
+            left = float(residual @ residual) / float((y * root) @ (y * root))
+            if math.isfinite(left):
+                nodes = right.cost(terms) + 0.5 * math.log(len(y)) / math.log(how.symbols) * len(terms)
+                score = float(nats(len(y), left, nodes + (power != 1), how))
+                found.append((score, left, power, right, terms))
+    found.sort(key=lambda law: law[0])
+    laws: dict[float, sp.Expr] = {}  # what leaves the same is the same law
+    for _, left, power, right, terms in found:
+        if len(laws) < how.kept and round(left, 12) not in laws:
+            whole = sp.Add(*(fitted(n) * right.scales.symbolic(m, names)
+                             * sp.Mul(*(expressions.symbolic(e, names) for e in f))
+                             for n, m, f in terms))  # fmt: skip
+            sign = -1 if power == 2 and y.sum() < 0 else 1
+            laws[round(left, 12)] = sign * whole ** sp.Rational(1, power)
+    return list(laws.values())

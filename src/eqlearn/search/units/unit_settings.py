@@ -11,10 +11,12 @@ class Enumeration:
 
     Products of columns have exponents out of `powers`, the first ones for many columns, so that at most
     `max_products` are looked at; the shortest `scales` with the target's unit and `groups` without one are
-    kept. Expressions in these are grown from `numbers` and groups, up to `max_level` nodes and `most` of them;
-    the shortest `factors` are also multiplied with each other (and `scales_of_factors`), the shortest `terms`
-    added in pairs. Of each kind the best `kept` become candidates, by the nats of data and formula, each
-    node one of `symbols`. On `rows` rows, and for at most the `share` of the time.
+    kept. Expressions in these are grown from `numbers` and groups, up to `max_level` nodes (a `function`
+    counts for so many) and `most` of them; the shortest `factors` are multiplied with each other and with
+    `scales_of_factors`, the shortest `terms` added, up to `max_terms` of them, by a `beam`. All that for the
+    `target_powers`, where a target counts as at least the part `floor` of its size. The best `kept` by nats
+    of data and formula, each node one of `symbols`, become candidates. On `rows` rows, and for at most the
+    `share` of the time.
     """
 
     powers: tuple[float, ...] = (0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5)
@@ -22,12 +24,17 @@ class Enumeration:
     scales: int = 40
     groups: int = 40
     numbers: tuple[int, ...] = (1, 2)
+    function: int = 2
     max_level: int = 12
     most: int = 12_000
-    factors: int = 1_000
-    scales_of_factors: int = 12
-    terms: int = 2_000
-    kept: int = 8
+    factors: int = 800
+    scales_of_factors: int = 8
+    terms: int = 800
+    max_terms: int = 3
+    beam: int = 16
+    target_powers: tuple[int, ...] = (1, -1, 2)
+    floor: float = 0.2
+    kept: int = 10
     symbols: int = 8
     rows: int = 256
     share: float = 0.15
