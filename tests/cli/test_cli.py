@@ -156,6 +156,7 @@ def decay(here):
     (here / "decay.csv").write_text("t,n\n" + "".join(f"{t},{3 * 2.0**-t + 1}\n" for t in times))
 
 
+@pytest.mark.slow
 def test_what_is_known_is_used_and_recorded(decay, here, capsys):
     words = ["--limits", "t=inf,n=1", "--through", "t=0,n=4", "--positive", "--decreasing", "t"]
 

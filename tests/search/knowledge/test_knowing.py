@@ -9,7 +9,8 @@ from eqlearn.search.knowledge.knowing import knowingly
 from eqlearn.validation.table import Table
 
 QUICK = Settings(networks=False, strategies=("linear", "rational", "profiled", "pairs"))
-LINEAR = Settings(networks=False, strategies=("linear", "profiled"))
+LINEAR = Settings(networks=False, strategies=("linear",))
+PROFILED = Settings(networks=False, strategies=("linear", "profiled"))
 PAIRS = Settings(networks=False, strategies=("linear", "pairs"))
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-2, 2, (100, 1))
@@ -19,21 +20,26 @@ NOISE = RNG.normal(size=100)
 
 
 @pytest.mark.parametrize(
-    ("X", "y", "knows"),
+    ("X", "y", "knows", "settings"),
     [
-        (X, np.exp(-(x**2)) + 0.05 * NOISE, {"even": "x", "positive": True}),
-        (X, np.sin(2 * x) + 0.1 * NOISE, {"odd": "x"}),
-        (X, 2 + np.sin(np.pi * x + 0.5) + 0.1 * NOISE, {"periodic": {"x": 2}}),
-        (X, 2 * x + 1 + 0.3 * NOISE, {"through": {"x": 0.25, "y": 1.5}, "increasing": "x"}),
-        (
-            P,
-            5 + 2 * np.exp(-1.3 * p) + 0.05 * NOISE[:80],
-            {"limits": {"x": math.inf, "y": 5}, "decreasing": "x"},
+        (X, 2 * x + 1 + 0.3 * NOISE, {"through": {"x": 0.25, "y": 1.5}, "increasing": "x"}, LINEAR),
+        *(
+            pytest.param(*each, PAIRS, marks=pytest.mark.slow)
+            for each in [
+                (X, np.exp(-(x**2)) + 0.05 * NOISE, {"even": "x", "positive": True}),
+                (X, np.sin(2 * x) + 0.1 * NOISE, {"odd": "x"}),
+                (X, 2 + np.sin(np.pi * x + 0.5) + 0.1 * NOISE, {"periodic": {"x": 2}}),
+                (
+                    P,
+                    5 + 2 * np.exp(-1.3 * p) + 0.05 * NOISE[:80],
+                    {"limits": {"x": math.inf, "y": 5}, "decreasing": "x"},
+                ),
+            ]
         ),
     ],
 )
-def test_all_that_is_delivered_agrees_with_what_is_known_in_noise(X, y, knows):
-    found = discover(X, y, knows=knows, settings=PAIRS)
+def test_all_that_is_delivered_agrees_with_what_is_known_in_noise(X, y, knows, settings):
+    found = discover(X, y, knows=knows, settings=settings)
 
     survey = Survey.of(Table(X, y[:, None]))
     for constraint in constraints_of(Knowledge(**knows), ("x",)):
@@ -41,6 +47,7 @@ def test_all_that_is_delivered_agrees_with_what_is_known_in_noise(X, y, knows):
     assert found.best.training_error < 0.5
 
 
+@pytest.mark.slow
 def test_a_term_that_noise_lets_in_is_kept_out_by_a_symmetry():
     y = 2 * x**2 + 0.1 * x + 0.4 * NOISE
     sums = Settings(networks=False, strategies=("linear", "elimination"))
@@ -52,6 +59,7 @@ def test_a_term_that_noise_lets_in_is_kept_out_by_a_symmetry():
     assert even.best.training_error < 0.2
 
 
+@pytest.mark.slow
 def test_a_guess_is_improved():
     found = discover(P, 2.5 * p**1.5 + 0.3 * np.sin(5 * p), knows={"start": "k*x**1.4"}, settings=QUICK)
 
@@ -59,6 +67,7 @@ def test_a_guess_is_improved():
     assert found.best.equation.matches("2.5*x**1.5 + 0.3*sin(5*x)", box=(0.1, 4))
 
 
+@pytest.mark.slow
 def test_a_template_is_filled():
     rows = RNG.uniform(0.5, 3, (150, 3))
     y = (rows[:, 0] * rows[:, 1] + 1) * np.exp(-rows[:, 2])
@@ -71,11 +80,12 @@ def test_a_template_is_filled():
     assert found.best.equation.matches("(a*b + 1)*exp(-c)", box=(0.5, 3))
 
 
+@pytest.mark.slow
 def test_a_dear_operator_is_avoided():
     y = np.exp(p / 2) + 0.1 * NOISE[:80]
 
-    usual = discover(P, y, settings=LINEAR)
-    dear = discover(P, y, settings=LINEAR, knows={"prefer": {"exp": 50}})
+    usual = discover(P, y, settings=PROFILED)
+    dear = discover(P, y, settings=PROFILED, knows={"prefer": {"exp": 50}})
 
     assert "exp" in str(usual.best)
     assert "exp" not in str(dear.best)

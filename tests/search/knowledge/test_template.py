@@ -22,9 +22,9 @@ def template(text, y, search=lambda table, names: []):
 @pytest.mark.parametrize(
     ("text", "y"),
     [
-        ("f(a, b) * exp(-g(c))", Y),
+        pytest.param("f(a, b) * exp(-g(c))", Y, marks=pytest.mark.slow),
         ("f(a) + g(b, c)", np.sin(a) + b * c),
-        ("k/(1 + exp(-f(a, b)))", 3.7 / (1 + np.exp(b - a))),
+        pytest.param("k/(1 + exp(-f(a, b)))", 3.7 / (1 + np.exp(b - a)), marks=pytest.mark.slow),
         ("sin(f(a)) * b", np.sin(a / 3) * b),
     ],
 )
@@ -48,6 +48,7 @@ def test_the_working_response_is_what_a_part_must_be():
     assert np.ptp(response.y[:, 0] - response.X[:, 0] ** 2 / 2) < 1e-6
 
 
+@pytest.mark.slow
 def test_parts_that_a_search_finds_are_put_together():
     found = {("a", "b"): "1.2*a*b + 0.8", ("c",): "0.45*c**2"}
     task = template("f(a, b) * exp(-g(c))", Y, lambda t, names: [Equation.parse(found[tuple(names)], names)])
