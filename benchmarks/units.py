@@ -84,9 +84,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     settings = {k: v for k, v in vars(options).items() if k != "out"}
-    trials = []
+    before = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
+    trials = before.get("trials", []) if before.get("settings") == settings else []  # goes on where it ended
+    done = {(t["problem"], t["units"]) for t in trials}
     for problem in find_suite("feynman"):
-        for with_units in (False, True) if problem.name in UNITS else ():
+        asked = (False, True) if problem.name in UNITS else ()
+        for with_units in (u for u in asked if (problem.name, u) not in done):
             trials.append(trial(problem, UNITS[problem.name], **settings, with_units=with_units))
             print(
                 {k: trials[-1][k] for k in ("problem", "units", "tier", "equation", "cpu_seconds")},
