@@ -12,9 +12,7 @@ X = np.linspace(0.2, 4, 40)[:, None]
     ("text", "law"),
     [
         ("k*x**1.5", lambda x: 7 * x**1.8),
-        pytest.param(
-            "y = A*exp(-x/tau) + B", lambda x: 3 * np.exp(-x / 0.7) - 20, marks=pytest.mark.slow
-        ),
+        pytest.param("y = A*exp(-x/tau) + B", lambda x: 3 * np.exp(-x / 0.7) - 20, marks=pytest.mark.slow),
         ("a*sin(x) + c", lambda x: -4 * np.sin(x) + 0.01),
     ],
 )

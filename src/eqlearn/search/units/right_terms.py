@@ -220,17 +220,22 @@ class RightTerms:
                 yield ((float(above[f, g] / below[f, g]), m, (f, g)),)
 
     def _several(self) -> Iterator[Terms]:
-        """Sparse sums of the shortest M·F."""
+        """Sparse sums of the shortest M·F: many of few terms, few of more."""
         total = self.scales.costs[:, None] + np.array(self.expressions.costs)
-        places = [divmod(p, total.shape[1]) for p in _least(total, self.how.terms)]
-        columns = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]).T
-        regression = Regression.of(columns * self.root[:, None], self.target * self.root)
-        found = sparse_path(
-            regression, self.how.max_terms, self.how.beam, max_pairs=self.how.terms, sweeps=1, stop=self.stop
-        )
-        for some in (some for some in found if some):
-            numbers = regression.fitted(some).coefficients
-            yield tuple((float(n), places[k][0], (places[k][1],)) for n, k in zip(numbers, some, strict=True))
+        for count, most in self.how.sums:
+            places = [divmod(p, total.shape[1]) for p in _least(total, count)]
+            columns = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]).T
+            regression = Regression.of(columns * self.root[:, None], self.target * self.root)
+            triples = count if most > 2 else 0
+            found = sparse_path(
+                regression, most, self.how.beam, max_pairs=count, max_triples=triples, sweeps=1,
+                stop=self.stop,
+            )  # fmt: skip
+            for some in (some for some in found if some):
+                numbers = regression.fitted(some).coefficients
+                yield tuple(
+                    (float(n), places[k][0], (places[k][1],)) for n, k in zip(numbers, some, strict=True)
+                )
 
     def _scores(self, explained: np.ndarray, costs: np.ndarray) -> np.ndarray:
         weighed = self.target * self.root

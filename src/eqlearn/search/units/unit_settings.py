@@ -13,7 +13,8 @@ class Enumeration:
     `max_products` are looked at; the shortest `scales` with the target's unit and `groups` without one are
     kept. Expressions in these are grown from `numbers` and groups, up to `max_level` nodes (a `function`
     counts for so many) and `most` of them; the shortest `factors` are multiplied with each other and with
-    `scales_of_factors`, the shortest `terms` added, up to `max_terms` of them, by a `beam`. All that for the
+    `scales_of_factors`; `sums` says of how many of the shortest terms all sums of up to how many are tried, by
+    a `beam`. All that for the
     `target_powers`, where a target counts as at least the part `floor` of its size. The best `kept` by nats
     of data and formula, each node one of `symbols`, become candidates. On `rows` rows, and for at most the
     `share` of the time.
@@ -29,8 +30,7 @@ class Enumeration:
     most: int = 12_000
     factors: int = 800
     scales_of_factors: int = 8
-    terms: int = 800
-    max_terms: int = 3
+    sums: tuple[tuple[int, int], ...] = ((800, 2), (60, 4))
     beam: int = 16
     target_powers: tuple[int, ...] = (1, -1, 2)
     floor: float = 0.2
