@@ -13,11 +13,10 @@ class Enumeration:
     `max_products` are looked at; the shortest `scales` with the target's unit and `groups` without one are
     kept. Expressions in these are grown from `numbers` and groups, up to `max_level` nodes (a `function`
     counts for so many) and `most` of them; the shortest `factors` are multiplied with each other and with
-    `scales_of_factors`; `sums` says of how many of the shortest terms all sums of up to how many are tried, by
-    a `beam`. All that for the
-    `target_powers`, where a target counts as at least the part `floor` of its size. The best `kept` by nats
-    of data and formula, each node one of `symbols`, become candidates. On `rows` rows, and for at most the
-    `share` of the time.
+    `scales_of_factors`; `sums` says of how many of the shortest terms sums of up to how many are tried, by a
+    `beam`. All that for the `target_powers`, where a target counts as at least the part `floor` of its size.
+    The best `kept` by nats of data and formula, each node one of `symbols`, become candidates. On `rows`
+    rows, and for at most the `share` of the time.
     """
 
     powers: tuple[float, ...] = (0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5)
