@@ -110,7 +110,7 @@ def test_the_estimator_loads_nothing_that_it_may_not_need():
 
 
 @pytest.mark.slow
-def test_a_wheel_built_from_the_sdist_and_installed_into_an_empty_environment_works_in_another_folder(tmp_path):
+def test_a_wheel_made_of_the_sdist_works_in_an_empty_environment_and_another_folder(tmp_path):
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     tools = tmp_path / "tools"
     got = subprocess.run(

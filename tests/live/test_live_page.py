@@ -298,12 +298,12 @@ def test_a_search_is_started_from_the_page_and_finds_the_law(browser, visited, t
 
 @pytest.fixture
 def searching(tmp_path):
-    """`eqlearn fit --live` on a table that takes long, with its address."""
+    """`eqlearn fit --live` on a table with so many columns that it takes minutes, with its address."""
     rng = np.random.default_rng(0)
-    a, b = rng.uniform(0.5, 3, size=(2, 60))
-    y = np.sin(2 * a * b) + a / (1 + b**2) + 0.05 * rng.normal(size=60)
+    a, b, c, d, e, f, g, h = columns = rng.uniform(0.5, 3, size=(8, 60))
+    y = np.sin(2 * a * b) + c / (1 + d**2) + np.exp(-e * f) * g + np.tanh(h) + 0.05 * rng.normal(size=60)
     table = tmp_path / "data.csv"
-    np.savetxt(table, np.stack([a, b, y], axis=1), delimiter=",", header="a,b,y", comments="")
+    np.savetxt(table, np.vstack([columns, y]).T, delimiter=",", header="a,b,c,d,e,f,g,h,y", comments="")
     command = [
         sys.executable,
         "-m",
