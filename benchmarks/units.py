@@ -1,8 +1,8 @@
 """Formulas of Feynman's lectures, searched with and without their units, in noise and without.
 
-    python benchmarks/units.py [--noise 0.1] [--restarts 60] [--rows 200] [--seed 1] --out FILE.json
+    python benchmarks/units.py [--noise 0.1] [--restarts 60] [--rows 200] [--seed 1] [--others] --out FILE.json
 
-The formulas are the first thirty of the suite in which at least two columns have a unit. Noise is a fraction
+The formulas are the first thirty of the suite in which at least two columns have a unit, or the others. Noise is a fraction
 of the target's root mean square. Both searches have the same budget of restarts; every trial is counted.
 What is found is judged by `judge`, with the standard errors of its constants where there is noise.
 """
@@ -55,6 +55,25 @@ UNITS = {
     "II.13.23": ("rho_c_0 C/m**3, v m/s, c m/s", "C/m**3"),
 }
 
+# The suite's others with at least two such columns, at which nobody looked while the search with units was made.
+OTHERS = {
+    "I.11.19": ("x1 m, y1 N, x2 m, y2 N, x3 m, y3 N", "J"),
+    "II.15.4": ("mom J/T, B T, theta 1", "J"),
+    "II.21.32": ("q C, epsilon F/m, r m, v m/s, c m/s", "V"),
+    "II.27.16": ("epsilon F/m, c m/s, Ef V/m", "W/m**2"),
+    "II.34.2a": ("q C, v m/s, r m", "A"),
+    "II.34.11": ("g_ 1, q C, B T, m kg", "1/s"),
+    "II.34.29b": ("g_ 1, h J*s, Jz J*s, mom J/T, B T", "J"),
+    "II.35.21": ("n_rho 1/m**3, mom J/T, B T, kb J/K, T K", "A/m"),
+    "II.37.1": ("mom J/T, chi 1, B T", "J"),
+    "III.4.33": ("h J*s, omega 1/s, kb J/K, T K", "J"),
+    "III.8.54": ("E_n J, t s, h J*s", "1"),
+    "III.10.19": ("mom J/T, Bx T, By T, Bz T", "J"),
+    "III.13.18": ("E_n J, d m, k 1/m, h J*s", "m/s"),
+    "III.15.12": ("U J, k 1/m, d m", "J"),
+    "III.19.51": ("m kg, q C, h J*s, n 1, epsilon F/m", "J"),
+}
+
 
 def trial(problem, told, noise, rows, restarts, seed, with_units):
     """One search, judged."""
@@ -81,23 +100,25 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=60)
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--others", action="store_true")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    settings = {k: v for k, v in vars(options).items() if k != "out"}
+    settings = {k: v for k, v in vars(options).items() if k not in ("out", "others")}
+    units = OTHERS if options.others else UNITS
     before = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
     trials = before.get("trials", []) if before.get("settings") == settings else []  # goes on where it ended
     done = {(t["problem"], t["units"]) for t in trials}
     for problem in find_suite("feynman"):
-        asked = (False, True) if problem.name in UNITS else ()
+        asked = (False, True) if problem.name in units else ()
         for with_units in (u for u in asked if (problem.name, u) not in done):
-            trials.append(trial(problem, UNITS[problem.name], **settings, with_units=with_units))
+            trials.append(trial(problem, units[problem.name], **settings, with_units=with_units))
             print(
                 {k: trials[-1][k] for k in ("problem", "units", "tier", "equation", "cpu_seconds")},
                 flush=True,
             )
         counts = {str(u): sum(t["tier"] in RIGHT for t in trials if t["units"] == u) for u in (False, True)}
         started = len({t["problem"] for t in trials})
-        words = " ".join(f"--{k} {v}" for k, v in settings.items())
+        words = " ".join(f"--{k} {v}" for k, v in settings.items()) + " --others" * options.others
         record = {
             "command": f"python benchmarks/units.py {words}", "settings": settings, "found": counts,
             "formulas": started, "environment": environment(), "trials": trials,
