@@ -1,9 +1,9 @@
 """Formulas of Feynman's lectures, searched with and without their units, in noise and without.
 
-    python benchmarks/units.py [--noise 0.1] [--restarts 60] [--rows 200] [--seed 1] [--others] --out FILE.json
+    python benchmarks/units.py [--noise 0.1] [--restarts 60] [--rows 200] [--seed 1] [--others] --out F.json
 
-The formulas are the first thirty of the suite in which at least two columns have a unit, or the others. Noise is a fraction
-of the target's root mean square. Both searches have the same budget of restarts; every trial is counted.
+The formulas are the first thirty of the suite in which at least two columns have a unit, or the others. Noise
+is a fraction of the target's root mean square. Both searches have the same budget of restarts; every trial is counted.
 What is found is judged by `judge`, with the standard errors of its constants where there is noise.
 """
 
@@ -55,7 +55,7 @@ UNITS = {
     "II.13.23": ("rho_c_0 C/m**3, v m/s, c m/s", "C/m**3"),
 }
 
-# The suite's others with at least two such columns, at which nobody looked while the search with units was made.
+# The suite's others of that kind, at which nobody looked while the search with units was made.
 OTHERS = {
     "I.11.19": ("x1 m, y1 N, x2 m, y2 N, x3 m, y3 N", "J"),
     "II.15.4": ("mom J/T, B T, theta 1", "J"),

@@ -22,7 +22,7 @@ SICK = {
     "nothing to explain": ([A, B], np.ones(120)),
     "float64 can't hold": ([A, B * 1e200], Y),
     "'y' spans": ([A, B], np.exp(3 * A)),
-    "lack a value": ([A, np.where(SEQUENCE < 9, np.nan, B)], Y),
+    "without a value": ([A, np.where(SEQUENCE < 9, np.nan, B)], Y),
     "is empty": ([A, np.full(120, np.nan)], Y),
     "different whole numbers": ([A, np.round(RNG.uniform(0, 3, 120))], Y),
     "numbers the rows": ([A, SEQUENCE], Y),

@@ -85,7 +85,7 @@ def _missing(seen: Seen) -> Iterator[Finding]:
     partly = [n for n, count in zip(seen.names, bad.sum(axis=0), strict=True) if 0 < count <= 0.5 * rows]
     if partly:
         lost = int(bad[:, [seen.names.index(n) for n in partly]].any(axis=1).sum())
-        what = f"{counted(lost, 'row')} of {rows} lack a value, in {named(partly)}"
+        what = f"{counted(lost, 'row')} of {rows} without a value, in {named(partly)}"
         yield Finding(
             "warning", tuple(partly), what, "fill them, or leave those rows out with `drop_missing`"
         )
