@@ -3,7 +3,8 @@
     python benchmarks/units.py [--noise 0.1] [--restarts 60] [--rows 200] [--seed 1] [--others] --out F.json
 
 The formulas are the first thirty of the suite in which at least two columns have a unit, or the others. Noise
-is a fraction of the target's root mean square. Both searches have the same budget of restarts; every trial is counted.
+is a fraction of the target's root mean square. Both searches have the same budget of restarts; every trial is
+counted.
 What is found is judged by `judge`, with the standard errors of its constants where there is noise.
 """
 
