@@ -14,10 +14,10 @@ test: $(INSTALLED)  ## format, lint, types, all quick tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
 coverage: $(INSTALLED)  ## the quick tests, and which lines they reach (half as long again)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal --cov --cov-report=term
 
 test-slow: $(INSTALLED)  ## the long checks
 	$(BIN)/pytest -m slow --timeout 5400

@@ -53,8 +53,7 @@ MODULES = {
     for path in sorted(SOURCE.rglob("*.py"))
 }
 TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
-every_module = pytest.mark.parametrize("module", MODULES)
-inside_rooms = pytest.mark.parametrize("module", [name for name in MODULES if name != "__init__"])
+INSIDE_ROOMS = [name for name in MODULES if name != "__init__"]
 
 
 def room(module: str) -> str:
@@ -87,20 +86,19 @@ def called(module: str) -> frozenset[str]:
     return frozenset(ast.unparse(n.func) for n in ast.walk(TREES[module]) if isinstance(n, ast.Call))
 
 
-@inside_rooms
-def test_every_module_has_a_room(module):
-    assert room(module) in READING_ORDER
+def test_every_module_has_a_room():
+    assert [module for module in INSIDE_ROOMS if room(module) not in READING_ORDER] == []
 
 
-@inside_rooms
-def test_imports_point_up_the_page(module):
-    place = READING_ORDER.index(room(module))
+def test_imports_point_up_the_page():
+    below = [
+        (module, name)
+        for module in INSIDE_ROOMS
+        for name in imported(module) - {"__init__"}
+        if READING_ORDER.index(room(name)) > READING_ORDER.index(room(module))
+    ]
 
-    below = {
-        name for name in imported(module) if name != "__init__" and READING_ORDER.index(room(name)) > place
-    }
-
-    assert not below
+    assert below == []
 
 
 @pytest.mark.parametrize("name", READING_ORDER)
@@ -141,9 +139,8 @@ def outside_the_paper(module: str) -> set[str]:
     return {name for name in names if not name.startswith("eqlearn.paper.")}
 
 
-@pytest.mark.parametrize("module", [name for name in MODULES if room(name) == "paper"])
-def test_the_paper_uses_public_names_only(module):
-    assert not outside_the_paper(module)
+def test_the_paper_uses_public_names_only():
+    assert {m: outside_the_paper(m) for m in MODULES if room(m) == "paper" and outside_the_paper(m)} == {}
 
 
 def test_nothing_but_its_command_imports_the_paper():
@@ -162,41 +159,37 @@ def test_an_inner_name_in_the_paper_would_be_seen(line, monkeypatch):
     assert outside_the_paper("paper.made_up")
 
 
-@every_module
-def test_no_module_imports_everything(module):
-    stars = [n for n in ast.walk(TREES[module]) if isinstance(n, ast.ImportFrom) and n.names[0].name == "*"]
-
-    assert not stars
+def imports_from(module: str) -> list[ast.ImportFrom]:
+    return [node for node in ast.walk(TREES[module]) if isinstance(node, ast.ImportFrom)]
 
 
-@every_module
-def test_no_module_imports_what_is_private_to_another(module):
-    imports = [
-        n
-        for n in ast.walk(TREES[module])
-        if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("eqlearn")
+def test_no_module_imports_everything():
+    assert [m for m in MODULES if any(n.names[0].name == "*" for n in imports_from(m))] == []
+
+
+def test_no_module_imports_what_is_private_to_another():
+    names = [
+        (module, alias.name)
+        for module in MODULES
+        for node in imports_from(module)
+        if (node.module or "").startswith("eqlearn")
+        for alias in node.names
     ]
 
-    private = {
-        a.name for n in imports for a in n.names if a.name.startswith("_") and not a.name.startswith("__")
-    }
-
-    assert not private
+    assert [(m, name) for m, name in names if name.startswith("_") and not name.startswith("__")] == []
 
 
-@every_module
-def test_every_module_says_what_it_holds(module):
-    assert ast.get_docstring(TREES[module])
+def test_every_module_says_what_it_holds():
+    assert [module for module in MODULES if not ast.get_docstring(TREES[module])] == []
 
 
-@every_module
-def test_only_the_command_line_and_the_report_print(module):
-    assert room(module) in MAY_PRINT or "print" not in called(module)
+def test_only_the_command_line_and_the_report_print():
+    assert [m for m in MODULES if room(m) not in MAY_PRINT and "print" in called(m)] == []
 
 
-@every_module
-def test_nothing_runs_code_from_data(module):
-    assert not called(module) & (RUNS_CODE | READS_CODE)
+def test_nothing_runs_code_from_data():
+    assert [(m, called(m) & (RUNS_CODE | READS_CODE)) for m in MODULES
+            if called(m) & (RUNS_CODE | READS_CODE)] == []  # fmt: skip
 
 
 def test_importing_the_package_is_light():
@@ -206,9 +199,8 @@ def test_importing_the_package_is_light():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-@pytest.mark.parametrize("name", eqlearn.__all__)
-def test_every_public_name_is_there(name):
-    assert getattr(eqlearn, name) is not None
+def test_every_public_name_is_there():
+    assert [name for name in eqlearn.__all__ if getattr(eqlearn, name) is None] == []
 
 
 def test_type_checkers_see_the_public_names_where_they_live():
@@ -232,18 +224,14 @@ def test_an_unknown_public_name_is_an_attribute_error():
         _ = eqlearn.EQLL
 
 
-@pytest.mark.parametrize(
-    "module", [m for m in MODULES if room(m) == "search" and MODULES[m].name != "__init__.py"]
-)
-def test_every_module_of_the_search_has_a_test_of_its_own(module):
-    *folders, name = module.split(".")
-    path = Path(__file__).parent.joinpath(*folders, f"test_{name}.py")
+def test_every_module_of_the_search_has_a_test_of_its_own():
+    modules = [m for m in MODULES if room(m) == "search" and MODULES[m].name != "__init__.py"]
 
-    imports = [
-        n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.ImportFrom)
-    ]
-
-    assert f"eqlearn.{module}" in {n.module for n in imports}
+    for module in modules:
+        *folders, name = module.split(".")
+        path = Path(__file__).parent.joinpath(*folders, f"test_{name}.py")
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        assert f"eqlearn.{module}" in {n.module for n in nodes if isinstance(n, ast.ImportFrom)}, module
 
 
 def test_the_house_is_no_larger_than_agreed():

@@ -21,7 +21,13 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8") for path in DOCS.rglob("*.md")}
 # These start worker processes, simulate motions or train encoders: longer than all other pages together.
-SLOW_PAGES = {"explanation/gauge.md", "how-to/cluster.md", "how-to/dynamics.md", "how-to/network.md"}
+SLOW_PAGES = {
+    "explanation/gauge.md",
+    "how-to/cluster.md",
+    "how-to/dynamics.md",
+    "how-to/knowledge.md",
+    "how-to/network.md",
+}
 # Every block that is not run, by page, and why; a new one has to be argued for here.
 NOT_RUN = {
     "index.md": ["changes the environment"],
