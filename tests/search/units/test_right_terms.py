@@ -27,7 +27,7 @@ def test_products_have_the_unit_and_the_shortest_come_first():
 
 
 def test_expressions_have_the_values_that_they_say():
-    groups = products_of(X, COLUMNS, Dimension(), 10, FEW)
+    groups = products_of(X, COLUMNS, Dimension(), 10, FEW, one=False)
 
     expressions = Expressions(groups, [p for p in PRIMITIVES if p.arity == 1 and p.name != "id"], FEW)
 
@@ -45,6 +45,7 @@ def test_expressions_have_the_values_that_they_say():
         ("m*v**2/2 + 2*m*c**2 + m*v*c/3", MASS * SPEED**2),
         ("v*exp(-t)*(1 + v/c)", SPEED),
         ("1/(1/v + 2*t/c)", SPEED),
+        ("exp(-t)*(1 + v/c)", Dimension()),
         ("sqrt(v**2 + c**2 - v*c*cos(t))", SPEED),
     ],
 )
@@ -66,6 +67,13 @@ def test_rows_count_by_their_weights():
     best = right_laws(X, y, weight, NAMES, COLUMNS, MASS * SPEED, PRIMITIVES, FEW)[0]
 
     assert Equation(best, NAMES).matches("m*v", box=(1, 3))
+
+
+def test_a_target_that_is_zero_or_too_many_columns_give_none():
+    wide = RNG.uniform(1, 2, (20, 13))
+
+    assert right_laws(X, 0 * X[:, 0], None, NAMES, COLUMNS, SPEED, PRIMITIVES, FEW) == []
+    assert right_laws(wide, wide[:, 0], None, [*"abcdefghijklm"], [SPEED] * 13, SPEED, PRIMITIVES, FEW) == []
 
 
 def test_a_unit_out_of_reach_gives_none():

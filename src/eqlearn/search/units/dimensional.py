@@ -162,7 +162,7 @@ class _Task:
             list(self.dimensions.values()), self.target, parse_kinds(self.options["primitives"]), how, stop,
         )  # fmt: skip
         unique = {str(equation): equation for equation in (Equation(law, self.names) for law in laws)}
-        found = []
+        found: list[Candidate | None] = []
         for equation in unique.values():
             tidied = self.finisher.tidied(equation, 0, table.errors is None)
             found += [] if tidied is None or stop() else [self._measured(tidied[0])]

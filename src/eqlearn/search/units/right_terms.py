@@ -47,10 +47,15 @@ class Products:
 
 
 def products_of(
-    X: np.ndarray, columns: Sequence[Dimension], target: Dimension, most: int, how: Enumeration
+    X: np.ndarray,
+    columns: Sequence[Dimension],
+    target: Dimension,
+    most: int,
+    how: Enumeration,
+    one: bool = True,
 ) -> Products:
-    """At most so many products with the unit of the target that are finite and not zero on all rows; without
-    a unit, of whole powers."""
+    """At most so many products with the unit of the target that are finite and not zero on all rows, of no
+    columns at all only if there may be `one`; without a unit, of whole powers."""
     bases = sorted({name for d in (*columns, target) for name, _ in d.powers})
     matrix = np.array([[float(dict(d.powers).get(b, 0)) for b in bases] for d in columns])
     wanted = np.array([float(dict(target.powers).get(b, 0)) for b in bases])
@@ -59,7 +64,7 @@ def products_of(
     places = np.indices((len(powers),) * len(columns), dtype=np.int8).reshape(len(columns), -1).T
     grid = powers[places]
     off = np.abs(grid @ matrix.reshape(len(columns), len(bases)) - wanted).max(axis=1, initial=0.0)
-    right = grid[(off < 1e-9) & grid.any(axis=1)]
+    right = grid[(off < 1e-9) & (one | grid.any(axis=1))]
     nodes = np.where(right == 0, 0, np.where(np.abs(right) == 1, 2, 3)).sum(axis=1)
     order = np.lexsort((-right.sum(axis=1), nodes))[:most]
     with np.errstate(all="ignore"):
@@ -191,7 +196,8 @@ class RightTerms:
 
     def cost(self, terms: Terms) -> float:
         """What naming the terms costs, in nodes."""
-        return sum(self.scales.costs[m] + sum(1 + self.expressions.costs[e] for e in f) for _, m, f in terms)
+        each = [self.scales.costs[m] + sum(1 + self.expressions.costs[e] for e in f) for _, m, f in terms]
+        return float(sum(each))
 
     def _single(self) -> Iterator[Terms]:
         """a·M·F for all M and F."""
@@ -269,13 +275,14 @@ def right_laws(
 ) -> list[sp.Expr]:
     """Dimensionally right laws for `y` `(rows,)` in the columns of `X`, the best first, with the numbers in
     front of their terms fitted; none where there are more columns than products can be told of."""
-    if how.max_products < 3 ** len(names):
+    size = float(np.sqrt(np.mean(y**2)))
+    if how.max_products < 3 ** len(names) or size == 0:
         return []
     root = np.ones(len(y)) if weight is None else np.sqrt(weight / weight.mean())
     unary = [p for p in primitives if p.arity == 1 and p.name != "id"]
-    groups = products_of(X, dimensions, Dimension(), how.groups, how)
+    groups = products_of(X, dimensions, Dimension(), how.groups, how, one=False)
     expressions = Expressions(groups, unary, how, stop)
-    size, found = float(np.sqrt(np.mean(y**2))), []
+    found: list[tuple[float, float, int, RightTerms, Terms]] = []
     for power in how.target_powers:
         if (power < 0 and not y.all()) or (power == 2 and (y < 0).any() and (y > 0).any()):
             continue
@@ -283,11 +290,11 @@ def right_laws(
         slope = np.abs(power * np.maximum(np.abs(y), how.floor * size) ** (power - 1.0))
         scales = products_of(X, dimensions, target ** Fraction(power), how.scales, how)
         right = RightTerms(scales, expressions, y**power, root / slope, how, stop)
-        sign = np.sign(y.sum()) if power == 2 else 1
+        sign = -1 if power == 2 and y.sum() < 0 else 1
         for terms in right.sums():
             with np.errstate(all="ignore"):
                 residual = (sign * right.values(terms) ** (1 / power) - y) * root
-            left = float(residual @ residual) / float((y * root) @ (y * root))
+                left = float(residual @ residual) / float((y * root) @ (y * root))
             if math.isfinite(left):
                 nodes = right.cost(terms) + 0.5 * math.log(len(y)) / math.log(how.symbols) * len(terms)
                 score = float(nats(len(y), left, nodes + (power != 1), how))
