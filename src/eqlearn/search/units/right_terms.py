@@ -22,7 +22,7 @@ from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.numerics.subsets import Regression, sparse_path
-from eqlearn.search.ansatz.library import homogeneous, parity
+from eqlearn.search.ansatz.library import parity
 from eqlearn.search.units.unit_settings import Enumeration
 from eqlearn.symbolic.expressions import fitted, real_symbol
 from eqlearn.validation.units import Dimension
@@ -89,9 +89,11 @@ class Expressions:
     steep: list[bool] = field(default_factory=list)
     seen: set[bytes] = field(default_factory=set)
     levels: dict[int, list[int]] = field(default_factory=dict)
+    powers: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         rows = self.products.values.shape[1]
+        self.powers = {primitive.name for primitive in self.unary if _is_power(primitive)}
         self.values = np.empty((self.how.most, rows))
         self.directions = np.random.default_rng(0).normal(size=(rows, 2))
         for number in self.how.numbers:
@@ -128,13 +130,13 @@ class Expressions:
     def _is_steep(self, made: Made) -> bool:
         how, *args = made
         if isinstance(how, Primitive):
-            return not homogeneous(how) or self.steep[args[0]]
+            return how.name not in self.powers or self.steep[args[0]]
         return how in ("+", "-", "*", "/") and (self.steep[args[0]] or self.steep[args[1]])
 
     def _level(self, level: int) -> Iterator[tuple[np.ndarray, list[Made]]]:
         """Everything of this size, in blocks: functions, then sums, differences, products and quotients."""
         for primitive in self.unary:
-            power = homogeneous(primitive)
+            power = primitive.name in self.powers
             nodes = 1 if power else self.how.function
             some = [i for i in self.levels.get(level - nodes, ()) if self.made[i][0] != "number"]
             some = [i for i in some if power or not self.steep[i]]
@@ -163,6 +165,13 @@ class Expressions:
             return how.symbolic(args[1] * self.symbolic(args[0], names))
         one, other = (self.symbolic(i, names) for i in args)
         return {"+": one + other, "-": one - other, "*": one * other, "/": one / other}[how]
+
+
+def _is_power(primitive: Primitive) -> bool:
+    """Whether a factor of the argument comes out as a factor, as of a root."""
+    g = torch.tensor([0.3, 0.7, 1.1, 1.9], dtype=torch.float64)
+    quotient = primitive(2 * g) / primitive(g)
+    return bool(torch.allclose(quotient, quotient[:1]))
 
 
 # A sum: a number, the place of a product, and those of expressions it is multiplied with, for each term.
