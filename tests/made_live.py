@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 from contextlib import contextmanager
 
 from eqlearn.live.server import LiveServer
@@ -24,7 +25,9 @@ class MadeRun:
         data = {"name": "'data.csv'"}
         self.folder.write_json("run.json", {**state, "data": data, "environment": {}})
         self.folder.write_sample(make_sample(self.record))
+        # Alive for as long as any test takes, also on a busy machine.
         (path / ".lock").touch()
+        os.utime(path / ".lock", (time.time() + 3600,) * 2)
         self.history = History(self.folder, None, self.record.targets, settings, data)
 
     def goes_on(self, found, rounds=3):

@@ -27,7 +27,7 @@ class Pace:
 
     report: float = 0.5
     look: float = 0.2
-    silence: float = 10.0
+    silence: float = 30.0  # on a busy machine a sign may be late by some ten seconds
 
 
 PACE = Pace()
