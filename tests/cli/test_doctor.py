@@ -34,6 +34,16 @@ def test_json_is_for_programs(messy, capsys):
     assert {"weight", "columns", "what", "advice"} == set(seen["findings"][0])
 
 
+def test_a_mean_below_the_table_is_seen(messy, tmp_path, capsys):
+    with (tmp_path / "messy.csv").open("a", encoding="utf-8") as file:
+        file.writelines(f"{k}.02.2024;{k},5;1.201,5;Ulm;;{2 * k + 1};\n" for k in range(10, 20))
+        file.write("Mittelwert;9,5;1.201,5;;;9;\n")
+
+    assert main(["doctor", "messy.csv"]) == 0
+
+    assert "row 19 has 'Mittelwert' among the dates of 'Day'" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

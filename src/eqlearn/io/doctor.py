@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,15 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument, InvalidFile, NotNumbers, counted
 from eqlearn.io.formats import open_source
+from eqlearn.io.numerals import nature
 from eqlearn.io.source import Source
 from eqlearn.validation.checkup import look
 from eqlearn.validation.findings import Checkup, Finding
 
 # Rows are looked at in their order, and this many numbers at most.
 MOST_CELLS = 4_000_000
+# More words than in this part of the rows are no sums or means.
+MOST_STRAYS = 0.1
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ def examine_file(path: str | Path, targets: Sequence[str] = ()) -> FileCheckup:
     with open_source(path) as source:
         source.check(targets)
         values, names, others, rows = _numbers(source)
+        strays = list(_strays(source, others))
     for target in targets:
         if target in others:
             raise InvalidFile(f"the target {target!r} of {source.name} holds {others[target]}, not numbers")
@@ -56,6 +60,7 @@ def examine_file(path: str | Path, targets: Sequence[str] = ()) -> FileCheckup:
         for column, what in others.items()
     ]
     notes = source.notes
+    findings += strays
     if rows > len(values):
         notes += (f"of {counted(rows, 'row')}, the first {len(values):,} were looked at",)
     checkup = replace(seen, rows=rows, findings=(*findings, *seen.findings))
@@ -81,3 +86,14 @@ def _numbers(source: Source) -> tuple[np.ndarray, list[str], dict[str, str], int
             continue
         return np.concatenate(blocks) if blocks else np.empty((0, len(names))), names, others, rows
     raise InvalidFile(f"{source.name} holds no column of numbers")
+
+
+def _strays(source: Source, others: Mapping[str, str]) -> Iterator[Finding]:
+    """Words in a column of dates: sums and means below a table look like further rows."""
+    for column in (column for column, what in others.items() if what.startswith("dates")):
+        labels = [label.strip() for block in source.labels(column) for label in block]
+        strays = [(row, label) for row, label in enumerate(labels, 1) if label and nature(label) != "dates"]
+        if 0 < len(strays) <= MOST_STRAYS * len(labels):
+            row, label = strays[0]
+            what = f"row {row} has {label[:40]!r} among the dates of {column!r}"
+            yield Finding("warning", (column,), what, "remove it, if it sums up the rows above")
