@@ -36,8 +36,8 @@ def test_json_is_for_programs(messy, capsys):
 
 def test_a_mean_below_the_table_is_seen(messy, tmp_path, capsys):
     with (tmp_path / "messy.csv").open("a", encoding="utf-8") as file:
-        file.writelines(f"{k}.02.2024;{k},5;1.201,5;Ulm;;{2 * k + 1};\n" for k in range(10, 20))
-        file.write("Mittelwert;9,5;1.201,5;;;9;\n")
+        file.writelines(f"\n{k}.02.2024;{k},5;1.201,5;Ulm;;{2 * k + 1};" for k in range(10, 20))
+        file.write("\nMittelwert;9,5;1.201,5;;;9;\n")
 
     assert main(["doctor", "messy.csv"]) == 0
 

@@ -255,7 +255,7 @@ class RightTerms:
     def _scores(self, explained: np.ndarray, costs: np.ndarray) -> np.ndarray:
         weighed = self.target * self.root
         left = np.nan_to_num(1 - explained / float(weighed @ weighed), nan=1.0, neginf=1.0)
-        return nats(len(weighed), left, costs, self.how)
+        return np.asarray(nats(len(weighed), left, costs, self.how))
 
 
 def nats(rows: int, left: Any, nodes: Any, how: Enumeration) -> Any:
