@@ -27,7 +27,7 @@ def test_products_have_the_unit_and_the_shortest_come_first():
 
 
 def test_expressions_have_the_values_that_they_say():
-    groups = products_of(X, COLUMNS, Dimension(), 10, FEW, one=False)
+    groups = products_of(X, COLUMNS, Dimension(), 10, FEW, groups=True)
 
     expressions = Expressions(groups, [p for p in PRIMITIVES if p.arity == 1 and p.name != "id"], FEW)
 

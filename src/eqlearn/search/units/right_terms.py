@@ -52,10 +52,10 @@ def products_of(
     target: Dimension,
     most: int,
     how: Enumeration,
-    one: bool = True,
+    groups: bool = False,
 ) -> Products:
-    """At most so many products with the unit of the target that are finite and not zero on all rows, of no
-    columns at all only if there may be `one`; without a unit, of whole powers."""
+    """At most so many products with the unit of the target that are finite and not zero on all rows; as
+    `groups`, none that is a power of another or of no column; without a unit, of whole powers."""
     bases = sorted({name for d in (*columns, target) for name, _ in d.powers})
     matrix = np.array([[float(dict(d.powers).get(b, 0)) for b in bases] for d in columns])
     wanted = np.array([float(dict(target.powers).get(b, 0)) for b in bases])
@@ -64,7 +64,9 @@ def products_of(
     places = np.indices((len(powers),) * len(columns), dtype=np.int8).reshape(len(columns), -1).T
     grid = powers[places]
     off = np.abs(grid @ matrix.reshape(len(columns), len(bases)) - wanted).max(axis=1, initial=0.0)
-    right = grid[(off < 1e-9) & (one | grid.any(axis=1))]
+    right = grid[off < 1e-9]
+    if groups:
+        right = right[np.gcd.reduce(np.abs(right).astype(int), axis=1) == 1]
     nodes = np.where(right == 0, 0, np.where(np.abs(right) == 1, 2, 3)).sum(axis=1)
     order = np.lexsort((-right.sum(axis=1), nodes))[:most]
     with np.errstate(all="ignore"):
@@ -289,7 +291,7 @@ def right_laws(
         return []
     root = np.ones(len(y)) if weight is None else np.sqrt(weight / weight.mean())
     unary = [p for p in primitives if p.arity == 1 and p.name != "id"]
-    groups = products_of(X, dimensions, Dimension(), how.groups, how, one=False)
+    groups = products_of(X, dimensions, Dimension(), how.groups, how, groups=True)
     expressions = Expressions(groups, unary, how, stop)
     found: list[tuple[float, float, int, RightTerms, Terms]] = []
     for power in how.target_powers:
