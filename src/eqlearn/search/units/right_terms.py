@@ -239,6 +239,7 @@ class RightTerms:
     def _several(self) -> Iterator[Terms]:
         """Sparse sums of the shortest M·F: many of few terms, few of more."""
         total = self.scales.costs[:, None] + np.array(self.expressions.costs)
+        total[:, 1 : len(self.how.numbers)] = np.inf  # each term has a number of its own
         for count, most in self.how.sums:
             places = [divmod(p, total.shape[1]) for p in _least(total, count)]
             columns = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]).T

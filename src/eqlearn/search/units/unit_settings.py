@@ -29,7 +29,7 @@ class Enumeration:
     most: int = 12_000
     factors: int = 800
     scales_of_factors: int = 8
-    sums: tuple[tuple[int, int], ...] = ((800, 2), (60, 4))
+    sums: tuple[tuple[int, int], ...] = ((800, 2), (120, 3), (30, 4))
     beam: int = 16
     target_powers: tuple[int, ...] = (1, -1, 2)
     floor: float = 0.2
