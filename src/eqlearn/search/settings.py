@@ -21,8 +21,7 @@ STRATEGY_ORDER = (
     "linear", "rational", "affine", "span", "evolution", "pairs", "products", "symmetry", "product-library",
     "profiled", "sums", "wide-span", "elimination",
 )  # fmt: skip
-# Polynomials of a higher degree come to rounding near any smooth function of one column.
-MAX_DEGREE = 8
+MAX_DEGREE = 8  # polynomials of a higher one come to rounding near any smooth function of one column
 # What `sketches`, an earlier name of `strategies`, called some of them.
 FORMER_NAMES = {
     "scanned": "profiled",
