@@ -1,0 +1,389 @@
+"""Sums of terms whose coefficients are functions of a coordinate: chosen as splines, then given formulas."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import sympy as sp
+import torch
+from torch import Tensor
+
+from eqlearn.errors import NotFinite
+from eqlearn.nn.primitives import PrimitivesLike
+from eqlearn.numerics.blocks import Blocks, Support
+from eqlearn.numerics.budget import Deadline, never
+from eqlearn.numerics.covariance import errors_from_slopes
+from eqlearn.numerics.criteria import information_criterion
+from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
+from eqlearn.numerics.splines import Splines
+from eqlearn.numerics.subsets import Regression
+from eqlearn.search.candidate import structure_cost
+from eqlearn.search.search import discover
+from eqlearn.search.settings import Settings
+from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import fitted
+from eqlearn.symbolic.parametric import Formula
+from eqlearn.symbolic.snap import snap_in_turn
+from eqlearn.validation.options import check_fields
+
+# A function of one variable is found by the cheapest strategies, or not at all.
+FUNCTIONS = Settings(strategies=("linear", "rational", "pairs", "profiled", "products"), networks=False)
+
+
+@dataclass(frozen=True)
+class CoefficientSettings:
+    """How coefficients that vary are looked for.
+
+    Sums of up to `max_terms` terms, of which the best `beam` of each number are carried on, are chosen with
+    coefficients that are splines of `degree`: as many as the first of `splines`, then the others as long as
+    that is shorter to tell, for the terms of the best `shortlist`. A view is used where it has `per_spline`
+    independent rows for each spline. Misfit below `floor`, of the target, is a solver's or a grid's. Formulas
+    are searched in tables of `points`, without those that are `max_spread` times as uncertain as most, and
+    the `formulas` shortest fitted, as splines `finer` times as many as the others, at least `min_fine`; they
+    are snapped in `steps`.
+    """
+
+    max_terms: int = 6
+    beam: int = 6
+    degree: int = 5
+    splines: tuple[int, ...] = (12, 24, 48)
+    shortlist: int = 10
+    per_spline: float = 3.0
+    floor: float = 3e-4
+    points: int = 80
+    max_spread: float = 5.0
+    formulas: int = 8
+    finer: int = 2
+    min_fine: int = 60
+    steps: int = 30
+
+    def __post_init__(self) -> None:
+        check_fields(self, ("max_terms", "beam", "degree", "shortlist", "points", "formulas", "steps"))
+
+
+@runtime_checkable
+class View(Protocol):
+    """What shows the terms of an equation in rows of numbers, such as integrals over test functions, with
+    functions of a coordinate for their coefficients."""
+
+    @property
+    def independent(self) -> float: ...
+
+    @property
+    def target(self) -> np.ndarray: ...
+
+    def blocks(self, terms: Sequence[int], splines: Splines) -> np.ndarray:
+        """The terms with each spline for their coefficient, `(rows, terms·splines)`."""
+
+    def noise(self, terms: Sequence[int]) -> np.ndarray | None:
+        """What noise adds to the products of these terms and the target, the last, on average."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The coordinate that coefficients are functions of: its name, its values, and its period if any."""
+
+    name: str
+    values: np.ndarray
+    period: float | None = None
+
+    def splines(self, count: int, degree: int) -> Splines:
+        return Splines.over(self.values, count, degree, self.period)
+
+    def points(self, count: int) -> np.ndarray:
+        """So many over the whole range, or once around."""
+        low, high = float(self.values.min()), float(self.values.max())
+        if self.period is not None:
+            return low + self.period * np.arange(count) / count
+        return np.linspace(low, high, count)
+
+
+def regression(view: View, terms: Sequence[int], axis: Axis, splines: Splines) -> Regression:
+    """Columns of the terms with constant coefficients, then with each spline."""
+    blocks = view.blocks(terms, splines)
+    constants = blocks.reshape(len(blocks), len(terms), splines.count).sum(axis=2)  # splines sum to one
+    noise = view.noise(terms)
+    if noise is not None:
+        design = splines.design(axis.values)
+        both = np.column_stack([np.ones(len(design)), design])
+        means = both.T @ both / len(both)
+        count, size = len(terms), splines.count
+        # By terms and then by splines, the constant before them; the target as a constant.
+        whole = np.kron(noise, means).reshape((count + 1, size + 1) * 2)
+        order = [(k, 0) for k in range(count)]
+        order += [(k, 1 + j) for k in range(count) for j in range(size)] + [(count, 0)]
+        rows, columns = (np.array(part) for part in zip(*order, strict=True))
+        noise = whole[rows[:, None], columns[:, None], rows[None], columns[None]]
+    both_kinds = np.column_stack([constants, blocks])
+    return Regression.of(both_kinds, view.target, noise, view.independent)
+
+
+def choose_terms(
+    views: Sequence[View],
+    terms: int,
+    axis: Axis,
+    settings: CoefficientSettings,
+    stop: Callable[[], bool] = never,
+) -> tuple[Support, int]:
+    """Which of so many terms there are, which of their coefficients vary, and in how many splines."""
+    best: tuple[float, Support, int] | None = None
+    places: Sequence[int] = range(terms)
+    for size in settings.splines:
+        splines = axis.splines(size, settings.degree)
+        usable = _usable(views, splines.count, settings)
+        if best is not None and (stop() or len(usable) < 1):
+            break
+        usable = usable or [max(views, key=lambda v: v.independent)]
+        each = [
+            Blocks(regression(v, places, axis, splines), len(places), splines.count, settings.floor**2)
+            for v in usable
+        ]
+        found = {
+            s for b in each for s in b.best(settings.max_terms, settings.beam, stop)[: settings.shortlist]
+        }
+        ranked = sorted(found, key=lambda s: _mean(b.score(s) for b in each))
+        here = tuple((places[k], varies) for k, varies in ranked[0])
+        kept = sorted({places[k] for s in ranked[: settings.shortlist] for k, _ in s})
+        gained = best is None or _gain(views, best[1:], (here, size), axis, settings) > 0
+        if not gained:
+            break
+        best = (0.0, here, size)
+        if not any(varies for _, varies in here):
+            break
+        places = kept
+    assert best is not None
+    return best[1], best[2]
+
+
+def _usable(views: Sequence[View], count: int, settings: CoefficientSettings) -> list[View]:
+    return [v for v in views if v.independent >= settings.per_spline * count]
+
+
+def _mean(values: Any) -> float:
+    return float(np.mean(list(values)))
+
+
+def _gain(
+    views: Sequence[View],
+    before: tuple[Support, int],
+    after: tuple[Support, int],
+    axis: Axis,
+    settings: CoefficientSettings,
+) -> float:
+    """How many nats shorter the second is to tell, on average over the views that are usable for both."""
+    usable = _usable(views, max(before[1], after[1]), settings) or [max(views, key=lambda v: v.independent)]
+    scores = []
+    for support, size in (before, after):
+        splines, some = axis.splines(size, settings.degree), [k for k, _ in support]
+        own = tuple((place, varies) for place, (_, varies) in enumerate(support))
+        each = [
+            Blocks(regression(v, some, axis, splines), len(some), splines.count, settings.floor**2)
+            for v in usable
+        ]
+        scores.append(_mean(b.score(own) for b in each) if some else math.inf)
+    return scores[0] - scores[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Coefficient:
+    """The coefficient of one term: a formula in the coordinate, constants among them, or splines."""
+
+    term: int
+    formula: Formula | None
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientFit:
+    """Coefficients with `values` of all their numbers, one after the other, and standard errors; the mean
+    squared `misfit` relative to the target's, without the noise, and how many nats the whole takes."""
+
+    coefficients: tuple[Coefficient, ...]
+    values: np.ndarray
+    standard_errors: np.ndarray
+    misfit: float
+    score: float
+    slopes: np.ndarray
+
+    def parts(self, counts: Sequence[int]) -> list[np.ndarray]:
+        return np.split(self.values, np.cumsum(counts)[:-1])
+
+
+@dataclass(frozen=True, eq=False)
+class CoefficientProblem:
+    """The terms of one sum, as one view sees them: fine splines, in which formulas are written as well."""
+
+    view: View
+    axis: Axis
+    terms: tuple[int, ...]
+    splines: Splines
+    settings: CoefficientSettings
+
+    @cached_property
+    def fine(self) -> Splines:
+        per, degree = self.splines.count, self.settings.degree
+        inner = per if self.axis.period is not None else per - degree
+        more = max(self.settings.finer, math.ceil(self.settings.min_fine / inner))
+        return self.axis.splines(more * inner + (per - inner), degree)
+
+    @cached_property
+    def points(self) -> np.ndarray:
+        return self.axis.points(4 * self.fine.count)
+
+    @cached_property
+    def _factor(self) -> tuple[np.ndarray, np.ndarray, float]:
+        """Slopes of the residual by the fine splines of each term, the target, and the noise's part of it."""
+        whole = regression(self.view, self.terms, self.axis, self.fine)
+        matrix = whole.corrected * whole.scales / whole.scales[-1]
+        noise = 0.0 if whole.noise is None else float(whole.noise[-1, -1])
+        return matrix[:, len(self.terms) : -1], matrix[:, -1], noise
+
+    @property
+    def noise(self) -> float:
+        """The noise's part of the target's square."""
+        return self._factor[2]
+
+    @cached_property
+    def _from_points(self) -> list[np.ndarray]:
+        """Slopes of the residual by the values of each coefficient at `points`."""
+        matrix, _, _ = self._factor
+        written = np.linalg.pinv(self.fine.design(self.points))
+        blocks = np.split(matrix, len(self.terms), axis=1)
+        return [block @ written for block in blocks]
+
+    @cached_property
+    def _design(self) -> np.ndarray:
+        return self.splines.design(self.points)
+
+    def counts(self, some: Sequence[Coefficient]) -> list[int]:
+        """How many numbers each coefficient has."""
+        return [self.splines.count if c.formula is None else len(c.formula.constants) for c in some]
+
+    def curve(self, fit: CoefficientFit, place: int, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A coefficient that is splines, at some points, and its standard errors."""
+        counts = self.counts(fit.coefficients)
+        start = sum(counts[:place])
+        design = self.splines.design(points)
+        mine = np.linalg.pinv(fit.slopes, rcond=1e-10)[start : start + counts[place]]
+        freedom = max(self.view.independent - len(fit.values), 1.0)
+        size = math.sqrt((fit.misfit + self.noise) / freedom)
+        return design @ fit.parts(counts)[place], size * np.linalg.norm(design @ mine, axis=1)
+
+    def fitted(
+        self, some: Sequence[Coefficient], start: np.ndarray, fixed: np.ndarray | None = None, steps: int = 0
+    ) -> CoefficientFit:
+        """Least squares from `start`, some numbers `fixed`."""
+        _, target, noise = self._factor
+        counts, columns = self.counts(some), torch.tensor(self.points[None])
+        held = np.zeros(len(start), dtype=bool) if fixed is None else fixed
+
+        def linearise(point: Tensor) -> SquareRoot:
+            residual, slopes = -target, []
+            parts = np.split(point[0].numpy(), np.cumsum(counts)[:-1])
+            for block, one, numbers in zip(self._from_points, some, parts, strict=True):
+                if one.formula is None:
+                    value, slope = self._design @ numbers, self._design
+                else:
+                    value, slope = one.formula.linearise(columns, numbers)
+                residual = residual + block @ np.broadcast_to(value, self.points.shape)
+                slopes.append(block @ slope)
+            every = np.nan_to_num(np.column_stack(slopes), posinf=0.0, neginf=0.0)
+            return SquareRoot(residual[None], lambda: (every[None], None), 1)
+
+        point, system = levenberg_marquardt(
+            linearise, torch.tensor(start)[None], Rule(0 if held.all() else steps or self.settings.steps),
+            fixed=torch.from_numpy(held)[None] if held.any() else None,
+        )  # fmt: skip
+        misfit, free = float(system.loss), np.flatnonzero(~held)
+        slopes = system.slopes[0][0]
+        errors = np.zeros(len(start))
+        freedom = max(self.view.independent - len(free), 1.0)
+        errors[free] = errors_from_slopes(slopes[:, free], (misfit + noise) / freedom)
+        values = point[0].numpy()
+        return CoefficientFit(tuple(some), values, errors, misfit, self._score(some, misfit), slopes)
+
+    def _score(self, some: Sequence[Coefficient], misfit: float) -> float:
+        count = max(round(self.view.independent), 2)
+        if not math.isfinite(misfit):
+            return math.inf
+        loss = misfit + self.noise + self.settings.floor**2
+        written = sum(structure_cost(c.formula.expr, 1) for c in some if c.formula is not None)
+        return information_criterion(count, loss, sum(self.counts(some)), placed=False) + written
+
+    def start(self, support: Support) -> CoefficientFit:
+        """The fit with splines for each coefficient that varies, and a number for the others."""
+        number = Formula(sp.S(fitted(1.0 + 1e-12)), (self.axis.name,))
+        some = [Coefficient(k, None if varies else number) for k, varies in support]
+        return self.fitted(some, np.zeros(sum(self.counts(some))), steps=4)
+
+    def with_formulas(
+        self, fit: CoefficientFit, primitives: PrimitivesLike, seed: int, end: Deadline
+    ) -> CoefficientFit:
+        """The fit with a formula for each coefficient that has one, the most certain first."""
+        free = [k for k, c in enumerate(fit.coefficients) if c.formula is None]
+        points = self.axis.points(self.settings.points)
+        certain = {k: np.median(np.divide(*self.curve(fit, k, points)[::-1])) for k in free}
+        for place in sorted(free, key=lambda k: abs(certain[k])):
+            if end():
+                break
+            fit = self._with_formula(fit, place, primitives, seed, end)
+        return fit
+
+    def _with_formula(
+        self, fit: CoefficientFit, place: int, primitives: PrimitivesLike, seed: int, end: Deadline
+    ) -> CoefficientFit:
+        points = self.axis.points(self.settings.points)
+        curve, errors = self.curve(fit, place, points)
+        known = errors <= self.settings.max_spread * np.median(errors)
+        if np.ptp(curve[known]) == 0 or not np.isfinite(curve).all():
+            return fit
+        weight = (errors[known].min() / errors[known]) ** 2 if errors[known].min() > 0 else None
+        seconds = None if math.isinf(end.at) else max(0.5, (end.at - time.time()) / 2)
+        found = discover(
+            points[known][:, None], curve[known], primitives=primitives, variables=[self.axis.name],
+            seconds=seconds, seed=seed, hidden_layers=2, settings=FUNCTIONS, sample_weight=weight,
+        )  # fmt: skip
+        ranked = sorted(found.front, key=lambda c: c.description_length)[: self.settings.formulas]
+        tried = [self._replaced(fit, place, c.equation) for c in ranked]
+        return min([fit, *(t for t in tried if t is not None)], key=lambda f: f.score)
+
+    def _replaced(self, fit: CoefficientFit, place: int, law: Equation) -> CoefficientFit | None:
+        expr = law.expr if law.constants else law.expr * fitted(1.0 + 1e-12)
+        formula = Formula(sp.S(expr), law.variables)
+        some = list(fit.coefficients)
+        some[place] = replace(some[place], formula=formula)
+        parts = fit.parts(self.counts(fit.coefficients))
+        parts[place] = formula.constants
+        try:
+            made = self.fitted(some, np.concatenate(parts))
+        except NotFinite:
+            return None
+        return made if math.isfinite(made.misfit) else None
+
+    def snapped(self, fit: CoefficientFit) -> tuple[CoefficientFit, list[Any]]:
+        """The fit with numbers moved to simple ones within their errors, and for each coefficient its
+        expression, or nothing where it is splines."""
+        count = max(round(self.view.independent), 2)
+        base = self.noise + self.settings.floor**2
+
+        def refit(before: CoefficientFit, start: np.ndarray, held: np.ndarray) -> CoefficientFit:
+            return self.fitted(before.coefficients, start, held, steps=8)
+
+        def rise(before: CoefficientFit, after: CoefficientFit) -> float:
+            return 0.5 * count * math.log((after.misfit + base) / (before.misfit + base))
+
+        formulas = [c.formula is not None for c in fit.coefficients]
+        own = np.repeat(formulas, self.counts(fit.coefficients))
+        loose = replace(fit, standard_errors=np.where(own, fit.standard_errors, np.inf))
+        numbers, final = snap_in_turn(loose, count, refit, rise) if own.any() else (list(fit.values), fit)
+        expressions: list[Any] = []
+        for one, size in zip(fit.coefficients, self.counts(fit.coefficients), strict=True):
+            some, numbers = numbers[:size], numbers[size:]
+            plain = [n if isinstance(n, sp.Rational) else fitted(float(n)) for n in some]
+            expressions.append(None if one.formula is None else one.formula.filled(plain))
+        return final, expressions
