@@ -52,7 +52,38 @@ class VaryingView:
         return varying_columns(self.form, [self.every[k] for k in terms], self.place, splines)
 
     def noise(self, terms: Sequence[int]) -> np.ndarray | None:
-        return self.form.noise_products([*(self.every[k] for k in terms), self.goal])
+        """From covariances of products along the axis, and what test functions weight them by there."""
+        form, some = self.form, [*(self.every[k] for k in terms), self.goal]
+        window, count = form.windows[self.place], len(form.field.axes[tuple(form.field.axes)[self.place]])
+        found = np.zeros((count, len(some), len(some)))
+        if not any(form.noise) or any(t.factors for t in some):
+            return None
+        along = self._covariances(tuple(dict.fromkeys(t.powers for t in some)))
+        share = float(form.keep.mean())
+        for i, first in enumerate(some):
+            for j, second in enumerate(some):
+                size = share
+                for other, one in enumerate(form.windows):
+                    if other != self.place:
+                        weights = one.weights(first.order[other]) * one.weights(second.order[other])
+                        size *= float(weights.sum())
+                here = window.weights(first.order[self.place]) * window.weights(second.order[self.place])
+                found[:, i, j] = size * here.sum(axis=0) * along[first.powers, second.powers]
+        return found
+
+    def _covariances(self, powers: Sequence[tuple[int, ...]]) -> dict[Any, np.ndarray]:
+        """The covariance that noise gives to two products at the same point, along the axis, for all
+        experiments together."""
+        found: dict[Any, np.ndarray] = {}
+        others = tuple(k for k in range(len(self.form.field.axes)) if k != self.place)
+        for experiment in range(len(self.form.field.experiments)):
+            each = {p: self.form.product(experiment, p, ()) for p in powers}
+            for p in powers:
+                for q in powers:
+                    both = self.form.product(experiment, tuple(np.add(p, q).tolist()), ())
+                    mean = np.nanmean(each[p] * each[q] - both, axis=others)
+                    found[p, q] = found.get((p, q), 0.0) + mean
+        return found
 
 
 def varying_columns(form: WeakForm, terms: Sequence[Term], place: int, splines: Splines) -> np.ndarray:
@@ -119,16 +150,10 @@ class VaryingTask:
         """The law of one field, and a table of those of its coefficients that have no formula, whose names
         count on from `given`."""
         views = [VaryingView(form, terms, goal, self.place) for form in self.forms]
-        support, size = choose_terms(views, len(terms), self.axis, self.settings, self.end)
-        splines = self.axis.splines(size, self.settings.degree)
-        chosen = tuple(k for k, _ in support)
-        own = tuple((k, varies) for k, varies in support)
-        problems = [CoefficientProblem(v, self.axis, chosen, splines, self.settings) for v in views]
-        fits = [p.start(own) for p in problems]
-        problem, fit = min(zip(problems, fits, strict=True), key=lambda pair: _uncertainty(*pair))
+        problem, fit = choose_terms(views, len(terms), self.axis, self.settings, self.end)
         fit = problem.with_formulas(fit, self.primitives, self.seed, self.end)
         fit, expressions = problem.snapped(fit)
-        return self._written(problem, fit, expressions, [terms[k] for k in chosen], given)
+        return self._written(problem, fit, expressions, [terms[k] for k in problem.terms], given)
 
     def _written(
         self, problem: CoefficientProblem, fit: CoefficientFit, expressions: Sequence[Any],
@@ -160,20 +185,6 @@ class VaryingTask:
             missed,
         )
         return law, _table(self.axis, tables) if tables else None
-
-
-def _uncertainty(problem: CoefficientProblem, fit: CoefficientFit) -> float:
-    """How uncertain coefficients are, relative to their sizes, on average."""
-    points, found = problem.axis.points(40), []
-    counts = problem.counts(fit.coefficients)
-    for place, one in enumerate(fit.coefficients):
-        if one.formula is None:
-            curve, errors = problem.curve(fit, place, points)
-            found.append(float(np.median(errors) / max(np.abs(curve).max(), 1e-300)))
-        else:
-            at = sum(counts[:place])
-            found.append(float(fit.standard_errors[at] / max(abs(fit.values[at]), 1e-300)))
-    return float(np.mean(found)) if found else 0.0
 
 
 def _table(axis: Axis, tables: Sequence[tuple[str, np.ndarray, np.ndarray]]) -> Varying:

@@ -66,8 +66,10 @@ class Blocks:
         ranked = []
         for other in self._others(support):
             places = [p for p in self.places(((other, True),)) if p in usable]
+            if other not in usable:
+                continue
             for some, varies in ((places, True), ([other], False)):
-                if not some or not set(some) <= usable or (not varies and (other, False) in support):
+                if not some or (not varies and (other, False) in support):
                     continue
                 gain = _gain(apart[:, some], left, np.square(matrix[:, some]).sum(axis=0))
                 loss = max(rest - gain, 0.0) + self.floor

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eqlearn.numerics.budget import Deadline
-from eqlearn.search.groups.coefficients import Axis, CoefficientProblem, CoefficientSettings, choose_terms
+from eqlearn.search.groups.coefficients import Axis, CoefficientSettings, choose_terms
 from eqlearn.search.settings import SCIENCE
 
 AT = np.linspace(0, 8, 500)
@@ -26,11 +26,9 @@ class Rows:
 
 
 def problem_of(target):
-    view = Rows(target)
-    support, size = choose_terms([view], 4, AXIS, SETTINGS)
-    splines = AXIS.splines(size, SETTINGS.degree)
-    problem = CoefficientProblem(view, AXIS, tuple(k for k, _ in support), splines, SETTINGS)
-    return support, problem, problem.start(support)
+    problem, fit = choose_terms([Rows(target)], 4, AXIS, SETTINGS)
+    support = tuple((c.term, c.formula is None) for c in fit.coefficients)
+    return support, problem, fit
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.02])
@@ -49,11 +47,11 @@ def test_a_coefficient_gets_its_formula(noise):
 
 
 def test_faster_coefficients_take_more_splines():
-    slow = choose_terms([Rows(np.sin(AT) * TERMS[:, 1])], 4, AXIS, SETTINGS)
-    fast = choose_terms([Rows(np.sin(6 * AT) * TERMS[:, 1])], 4, AXIS, SETTINGS)
+    slow = problem_of(np.sin(AT) * TERMS[:, 1])
+    fast = problem_of(np.sin(6 * AT) * TERMS[:, 1])
 
     assert slow[0] == fast[0] == ((1, True),)
-    assert fast[1] > slow[1]
+    assert fast[1].splines.count > slow[1].splines.count
 
 
 def test_a_coefficient_without_a_formula_stays_a_curve_with_errors():

@@ -19,7 +19,7 @@ from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.blocks import Blocks, Support
 from eqlearn.numerics.budget import Deadline, never
 from eqlearn.numerics.covariance import errors_from_slopes
-from eqlearn.numerics.criteria import information_criterion
+from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, FLOORS, information_criterion
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.numerics.splines import Splines
 from eqlearn.numerics.subsets import Regression
@@ -43,7 +43,8 @@ class CoefficientSettings:
     Sums of up to `max_terms` terms, of which the best `beam` of each number are carried on, are chosen with
     coefficients that are splines of `degree`: as many as the first of `splines`, then the others as long as
     that is shorter to tell, for the terms of the best `shortlist`. A view is used where it has `per_spline`
-    independent rows for each spline. Misfit below `floor`, of the target, is a solver's or a grid's. Formulas
+    independent rows for each spline; terms of which less than `min_signal` is not noise are not seen there.
+    Misfit below `floor`, of the target, is a solver's or a grid's. Formulas
     are searched in tables of `points`, without those that are `max_spread` times as uncertain as most, and
     the `formulas` shortest fitted, as splines `finer` times as many as the others, at least `min_fine`; they
     are snapped in `steps`.
@@ -56,6 +57,7 @@ class CoefficientSettings:
     shortlist: int = 10
     per_spline: float = 3.0
     floor: float = 3e-4
+    min_signal: float = 0.3
     points: int = 80
     max_spread: float = 5.0
     formulas: int = 8
@@ -82,7 +84,8 @@ class View(Protocol):
         """The terms with each spline for their coefficient, `(rows, terms·splines)`."""
 
     def noise(self, terms: Sequence[int]) -> np.ndarray | None:
-        """What noise adds to the products of these terms and the target, the last, on average."""
+        """What noise adds on average to the products of these terms and the target, the last, from each value
+        of the coordinate, `(values, terms + 1, terms + 1)`."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +107,9 @@ class Axis:
         return np.linspace(low, high, count)
 
 
-def regression(view: View, terms: Sequence[int], axis: Axis, splines: Splines) -> Regression:
+def regression(
+    view: View, terms: Sequence[int], axis: Axis, splines: Splines, min_signal: float = 0.0
+) -> Regression:
     """Columns of the terms with constant coefficients, then with each spline."""
     blocks = view.blocks(terms, splines)
     constants = blocks.reshape(len(blocks), len(terms), splines.count).sum(axis=2)  # splines sum to one
@@ -112,16 +117,17 @@ def regression(view: View, terms: Sequence[int], axis: Axis, splines: Splines) -
     if noise is not None:
         design = splines.design(axis.values)
         both = np.column_stack([np.ones(len(design)), design])
-        means = both.T @ both / len(both)
         count, size = len(terms), splines.count
         # By terms and then by splines, the constant before them; the target as a constant.
-        whole = np.kron(noise, means).reshape((count + 1, size + 1) * 2)
+        pairs = (both[:, :, None] * both[:, None]).reshape(len(both), -1).T
+        whole = (pairs @ noise.reshape(len(both), -1)).reshape((size + 1,) * 2 + (count + 1,) * 2)
+        whole = whole.transpose(2, 0, 3, 1)
         order = [(k, 0) for k in range(count)]
         order += [(k, 1 + j) for k in range(count) for j in range(size)] + [(count, 0)]
         rows, columns = (np.array(part) for part in zip(*order, strict=True))
         noise = whole[rows[:, None], columns[:, None], rows[None], columns[None]]
     both_kinds = np.column_stack([constants, blocks])
-    return Regression.of(both_kinds, view.target, noise, view.independent)
+    return Regression.of(both_kinds, view.target, noise, view.independent, min_signal)
 
 
 def choose_terms(
@@ -130,64 +136,39 @@ def choose_terms(
     axis: Axis,
     settings: CoefficientSettings,
     stop: Callable[[], bool] = never,
-) -> tuple[Support, int]:
-    """Which of so many terms there are, which of their coefficients vary, and in how many splines."""
-    best: tuple[float, Support, int] | None = None
+) -> tuple[CoefficientProblem, CoefficientFit]:
+    """Which of so many terms there are and which of their coefficients vary, in the view that determines them
+    best, of those that explain the data if any does."""
+    found = [_chosen(view, terms, axis, settings, stop) for view in views]
+    explained = [(p, f) for p, f in found if not p.unexplained(f)]
+    return min(explained or found, key=lambda pair: pair[0].uncertainty(pair[1]))
+
+
+def _chosen(
+    view: View, terms: int, axis: Axis, settings: CoefficientSettings, stop: Callable[[], bool]
+) -> tuple[CoefficientProblem, CoefficientFit]:
+    """The best sum that one view shows: with more splines, and for the best terms alone, as long as that is
+    shorter to tell."""
     places: Sequence[int] = range(terms)
+    best: tuple[CoefficientProblem, CoefficientFit] | None = None
     for size in settings.splines:
         splines = axis.splines(size, settings.degree)
-        usable = _usable(views, splines.count, settings)
-        if best is not None and (stop() or len(usable) < 1):
+        if best is not None and (stop() or view.independent < settings.per_spline * splines.count):
             break
-        usable = usable or [max(views, key=lambda v: v.independent)]
-        each = [
-            Blocks(regression(v, places, axis, splines), len(places), splines.count, settings.floor**2)
-            for v in usable
-        ]
-        found = {
-            s for b in each for s in b.best(settings.max_terms, settings.beam, stop)[: settings.shortlist]
-        }
-        ranked = sorted(found, key=lambda s: _mean(b.score(s) for b in each))
-        here = tuple((places[k], varies) for k, varies in ranked[0])
-        kept = sorted({places[k] for s in ranked[: settings.shortlist] for k, _ in s})
-        gained = best is None or _gain(views, best[1:], (here, size), axis, settings) > 0
-        if not gained:
+        seen = regression(view, places, axis, splines, settings.min_signal)
+        blocks = Blocks(seen, len(places), splines.count, settings.floor**2)
+        ranked = blocks.best(settings.max_terms, settings.beam, stop)
+        support = tuple((places[k], varies) for k, varies in ranked[0])
+        problem = CoefficientProblem(view, axis, tuple(k for k, _ in support), splines, settings)
+        fit = problem.start(support)
+        if best is not None and fit.score >= best[1].score:
             break
-        best = (0.0, here, size)
-        if not any(varies for _, varies in here):
+        best = problem, fit
+        if not any(varies for _, varies in support):
             break
-        places = kept
+        places = sorted({places[k] for s in ranked[: settings.shortlist] for k, _ in s})
     assert best is not None
-    return best[1], best[2]
-
-
-def _usable(views: Sequence[View], count: int, settings: CoefficientSettings) -> list[View]:
-    return [v for v in views if v.independent >= settings.per_spline * count]
-
-
-def _mean(values: Any) -> float:
-    return float(np.mean(list(values)))
-
-
-def _gain(
-    views: Sequence[View],
-    before: tuple[Support, int],
-    after: tuple[Support, int],
-    axis: Axis,
-    settings: CoefficientSettings,
-) -> float:
-    """How many nats shorter the second is to tell, on average over the views that are usable for both."""
-    usable = _usable(views, max(before[1], after[1]), settings) or [max(views, key=lambda v: v.independent)]
-    scores = []
-    for support, size in (before, after):
-        splines, some = axis.splines(size, settings.degree), [k for k, _ in support]
-        own = tuple((place, varies) for place, (_, varies) in enumerate(support))
-        each = [
-            Blocks(regression(v, some, axis, splines), len(some), splines.count, settings.floor**2)
-            for v in usable
-        ]
-        scores.append(_mean(b.score(own) for b in each) if some else math.inf)
-    return scores[0] - scores[1]
+    return best
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,6 +228,23 @@ class CoefficientProblem:
     def noise(self) -> float:
         """The noise's part of the target's square."""
         return self._factor[2]
+
+    def unexplained(self, fit: CoefficientFit) -> bool:
+        """Whether a fit misses more than chance, a solver and a grid explain."""
+        chance = self.noise * CHANCE_DEVIATIONS * math.sqrt(2 / self.view.independent)
+        return fit.misfit > chance + FLOORS * self.settings.floor**2
+
+    def uncertainty(self, fit: CoefficientFit) -> float:
+        """How uncertain coefficients are, relative to their sizes, on average."""
+        points, counts, found = self.axis.points(40), self.counts(fit.coefficients), []
+        for place, one in enumerate(fit.coefficients):
+            if one.formula is None:
+                curve, errors = self.curve(fit, place, points)
+                found.append(float(np.median(errors) / max(np.median(np.abs(curve)), 1e-300)))
+            else:
+                at = sum(counts[:place])
+                found.append(float(fit.standard_errors[at] / max(abs(fit.values[at]), 1e-300)))
+        return float(np.mean(found)) if found else math.inf
 
     @cached_property
     def _from_points(self) -> list[np.ndarray]:
