@@ -11,7 +11,6 @@ from eqlearn.dynamics.weak import WeakForm
 from eqlearn.errors import UnknownName
 from eqlearn.numerics.budget import Deadline
 from eqlearn.numerics.splines import Splines
-from eqlearn.search.settings import SCIENCE
 
 DT = 0.03
 T = DT * np.arange(200)
@@ -27,7 +26,7 @@ def weak_of(series):
 
 def searched(end):
     states, weak = np.concatenate(SERIES), weak_of(SERIES)
-    options = {"primitives": SCIENCE, "seed": 0, "end": end}
+    options = {"primitives": "id cos", "seed": 0, "end": end}
     return varying_equation(weak, states, ("x", "t"), 1, ALLOWED, 4, MOTION, **options)
 
 

@@ -29,7 +29,7 @@ def turning(level=0.0):
 
 @pytest.fixture(scope="module")
 def found():
-    return discover_pde({"u": turning(0.01)}, AXES, varies="t", settings=QUICK)
+    return discover_pde({"u": turning(0.01)}, AXES, varies="t", primitives="id mul", settings=QUICK)
 
 
 def test_a_coefficient_that_varies_in_time_has_its_formula(found):

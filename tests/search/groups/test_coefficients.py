@@ -37,7 +37,7 @@ def test_a_coefficient_gets_its_formula(noise):
     target = target + noise * np.random.default_rng(1).normal(size=len(AT))
 
     support, problem, fit = problem_of(target)
-    fit, (first, second) = problem.snapped(problem.with_formulas(fit, SCIENCE, 0, NEVER))
+    fit, (first, second) = problem.snapped(problem.with_formulas(fit, "id sin", 0, NEVER))
 
     assert support == ((0, False), (2, True))
     assert float(first) == pytest.approx(1.3, rel=5e-3)
@@ -63,6 +63,13 @@ def test_a_coefficient_without_a_formula_stays_a_curve_with_errors():
     np.testing.assert_allclose(curve, np.abs((AT % 4) - 2), atol=0.4)
     assert (errors > 0).all()
     assert errors.max() < 0.5
+
+
+def test_noise_alone_has_no_terms():
+    support, problem, fit = problem_of(np.random.default_rng(1).normal(size=len(AT)))
+
+    assert support == ()
+    assert problem.snapped(fit)[1] == []
 
 
 def test_the_end_of_time_keeps_splines():

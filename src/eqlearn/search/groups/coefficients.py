@@ -219,6 +219,8 @@ class CoefficientProblem:
     @cached_property
     def _factor(self) -> tuple[np.ndarray, np.ndarray, float]:
         """Slopes of the residual by the fine splines of each term, the target, and the noise's part of it."""
+        if not self.terms:
+            return np.empty((1, 0)), np.ones(1), 0.0
         whole = regression(self.view, self.terms, self.axis, self.fine)
         matrix = whole.corrected * whole.scales / whole.scales[-1]
         noise = 0.0 if whole.noise is None else float(whole.noise[-1, -1])
@@ -251,8 +253,8 @@ class CoefficientProblem:
         """Slopes of the residual by the values of each coefficient at `points`."""
         matrix, _, _ = self._factor
         written = np.linalg.pinv(self.fine.design(self.points))
-        blocks = np.split(matrix, len(self.terms), axis=1)
-        return [block @ written for block in blocks]
+        size = len(written)
+        return [matrix[:, k * size : (k + 1) * size] @ written for k in range(len(self.terms))]
 
     @cached_property
     def _design(self) -> np.ndarray:
@@ -277,6 +279,8 @@ class CoefficientProblem:
     ) -> CoefficientFit:
         """Least squares from `start`, some numbers `fixed`."""
         _, target, noise = self._factor
+        if not some:
+            return CoefficientFit((), start, start, 1.0, self._score(some, 1.0), np.empty((1, 0)))
         counts, columns = self.counts(some), torch.tensor(self.points[None])
         held = np.zeros(len(start), dtype=bool) if fixed is None else fixed
 
