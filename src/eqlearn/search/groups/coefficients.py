@@ -292,8 +292,9 @@ class CoefficientProblem:
                     value, slope = self._design @ numbers, self._design
                 else:
                     value, slope = one.formula.linearise(columns, numbers)
-                residual = residual + block @ np.broadcast_to(value, self.points.shape)
-                slopes.append(block @ slope)
+                with np.errstate(all="ignore"):  # a formula may have no values at some points
+                    residual = residual + block @ np.broadcast_to(value, self.points.shape)
+                    slopes.append(block @ slope)
             every = np.nan_to_num(np.column_stack(slopes), posinf=0.0, neginf=0.0)
             return SquareRoot(residual[None], lambda: (every[None], None), 1)
 
