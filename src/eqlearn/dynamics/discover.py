@@ -148,7 +148,7 @@ class _Task:
                 prepared.weak[k], prepared.states, variables, place, *self.vocabulary, self.settings,
                 primitives=self.options["primitives"], seed=self.options["seed"], end=self.stop(end),
             )  # fmt: skip
-            self.linear[k] = [e for e in [found] if e is not None] + self.linear[k]
+            self.linear[k] = self.linear[k] if found is None else [found, *self.linear[k][:1]]
 
     def follow(self, model: Model, end: float) -> bool:
         """Sums of terms once more, in the states as a model moves; whether there are any new ones."""

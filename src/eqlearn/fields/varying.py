@@ -159,7 +159,9 @@ class VaryingTask:
         self, problem: CoefficientProblem, fit: CoefficientFit, expressions: Sequence[Any],
         terms: Sequence[Term], given: int,
     ) -> tuple[Law, Varying | None]:  # fmt: skip
-        parts, tables, constants = [], [], []
+        parts: list[Any] = []
+        tables: list[tuple[str, np.ndarray, np.ndarray]] = []
+        constants: list[Constant] = []
         counts = problem.counts(fit.coefficients)
         for place, (term, expr) in enumerate(zip(terms, expressions, strict=True)):
             content, rest = self.names.expression(term)
