@@ -34,6 +34,12 @@ from eqlearn.validation.options import check_fields
 
 # A function of one variable is found by the cheapest strategies, or not at all.
 FUNCTIONS = Settings(strategies=("linear", "rational", "pairs", "profiled", "products"), networks=False)
+# A curve's errors go together, so that in its table one kind of formula may hide another that fits the data
+# better: each is searched for by itself.
+KINDS = (
+    replace(FUNCTIONS, strategies=("linear", "profiled", "products")),
+    replace(FUNCTIONS, strategies=("rational", "pairs")),
+)
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class CoefficientSettings:
     per_spline: float = 3.0
     floor: float = 3e-4
     min_signal: float = 0.3
-    points: int = 80
+    points: int = 40
     max_spread: float = 5.0
     formulas: int = 8
     finer: int = 2
@@ -346,13 +352,15 @@ class CoefficientProblem:
         if np.ptp(curve[known]) == 0 or not np.isfinite(curve).all():
             return fit
         weight = (errors[known].min() / errors[known]) ** 2 if errors[known].min() > 0 else None
-        seconds = None if math.isinf(end.at) else max(0.5, (end.at - time.time()) / 2)
-        found = discover(
-            points[known][:, None], curve[known], primitives=primitives, variables=[self.axis.name],
-            seconds=seconds, seed=seed, hidden_layers=2, settings=FUNCTIONS, sample_weight=weight,
-        )  # fmt: skip
-        ranked = sorted(found.front, key=lambda c: c.description_length)[: self.settings.formulas]
-        tried = [self._replaced(fit, place, c.equation) for c in ranked]
+        seconds = None if math.isinf(end.at) else max(0.5, (end.at - time.time()) / 4)
+        tried = []
+        for kind in KINDS:
+            found = discover(
+                points[known][:, None], curve[known], primitives=primitives, variables=[self.axis.name],
+                seconds=seconds, seed=seed, hidden_layers=2, settings=kind, sample_weight=weight,
+            )  # fmt: skip
+            ranked = sorted(found.front, key=lambda c: c.description_length)[: self.settings.formulas]
+            tried += [self._replaced(fit, place, c.equation) for c in ranked]
         return min([fit, *(t for t in tried if t is not None)], key=lambda f: f.score)
 
     def _replaced(self, fit: CoefficientFit, place: int, law: Equation) -> CoefficientFit | None:
