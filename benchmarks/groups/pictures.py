@@ -2,10 +2,10 @@
 
     python benchmarks/groups/pictures.py --seeds 0 1 2 3 4 --out results/groups/pictures.json
 
-Each point is a bright spot in a picture of 64 pixels; one encoder reads both pictures, and the time is a column.
-Targets are the force (5 - t)/4*(x1 - x2) and the potential (5 - t)/4*(x1 - x2)**2 (Zhang, Kim et al. 2022). A
-trial is right if the law found is that one up to the unit and the zero of x: on random latents, both have the same
-ratio to within 2 %. Trials in the file are kept.
+Each point is a bright spot in a picture of 64 pixels; one encoder reads both pictures, and the time is a
+column. Targets are the force (5 - t)/4*(x1 - x2) and the potential (5 - t)/4*(x1 - x2)**2 (Zhang, Kim et al.
+2022). A trial is right if the law found is that one up to the unit and the zero of x: on random latents, both
+have the same ratio to within 2 %. Trials in the file are kept.
 """
 
 from __future__ import annotations
