@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import made_fields as made
-from eqlearn import discover_pde
+from eqlearn import InvalidArgument, discover_pde
 from eqlearn.errors import UnknownName
 from eqlearn.fields.settings import FIELDS
 from eqlearn.fields.terms import Term
@@ -67,6 +67,11 @@ def test_a_coefficient_without_a_formula_is_a_table(monkeypatch):
 def test_an_unknown_axis_is_refused():
     with pytest.raises(UnknownName, match="axis"):
         discover_pde({"u": turning()}, AXES, varies="y")
+
+
+def test_derivatives_at_points_have_no_coefficients_that_vary():
+    with pytest.raises(InvalidArgument, match="leave `form` out"):
+        discover_pde({"u": turning()}, AXES, varies="t", form="strong")
 
 
 @pytest.mark.parametrize("place", [0, 1])

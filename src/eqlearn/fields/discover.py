@@ -80,6 +80,8 @@ def discover_pde(
     )
     if varies is not None:
         checked_choice("axis", varies, tuple(field.axes))
+        if form == "strong":
+            raise InvalidArgument("`varies` takes integrals, never derivatives at points; leave `form` out")
     options = (form, settings, checked_seed(seed), seconds, primitives, progress, varies)
     check_moving(field, chosen)
     task = _Task(field, order, chosen, *options)
