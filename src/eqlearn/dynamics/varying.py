@@ -15,7 +15,8 @@ from eqlearn.dynamics.weak import WeakForm
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
 from eqlearn.numerics.splines import Splines
-from eqlearn.search.groups.coefficients import Axis, CoefficientSettings, choose_terms
+from eqlearn.search.groups.coefficients import choose_terms
+from eqlearn.search.groups.views import Axis, CoefficientSettings
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
 

@@ -17,13 +17,8 @@ from eqlearn.fields.weak import WeakForm, weak_forms
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
 from eqlearn.numerics.splines import Splines
-from eqlearn.search.groups.coefficients import (
-    Axis,
-    CoefficientFit,
-    CoefficientProblem,
-    CoefficientSettings,
-    choose_terms,
-)
+from eqlearn.search.groups.coefficients import CoefficientFit, CoefficientProblem, choose_terms
+from eqlearn.search.groups.views import Axis, CoefficientSettings
 from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.varying import Varying, varying_name

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from eqlearn.numerics.budget import Deadline
-from eqlearn.search.groups.coefficients import Axis, CoefficientSettings, choose_terms
+from eqlearn.search.groups.coefficients import choose_terms
+from eqlearn.search.groups.views import Axis, CoefficientSettings
 from eqlearn.search.settings import SCIENCE
 
 AT = np.linspace(0, 8, 500)
