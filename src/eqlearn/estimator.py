@@ -28,7 +28,7 @@ from eqlearn.search.step import Memory, remembered
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import noise_of
 from eqlearn.training.presets import Preset
-from eqlearn.validation.groups import arrange_groups
+from eqlearn.validation.groups import arrange_groups, taken_apart
 from eqlearn.validation.options import check_number, check_together, checked_choice, seed_of
 from eqlearn.validation.table import (
     Table,
@@ -139,6 +139,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         # scikit-learn's own message does not say which columns share a name.
         check_unique(getattr(X, "columns", ()))
         names = column_names(y)
+        X, groups = taken_apart(X, groups)
         X, y = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
         )
@@ -297,6 +298,9 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         group that was not in the fit, whose constants are fitted to them and used for all rows of `X`.
         """
         check_is_fitted(self)
+        if new_group is not None and not (isinstance(new_group, tuple | list) and len(new_group) == 2):
+            raise WrongType("`new_group` must be a pair `(X, y)` of rows of one group that was not fitted")
+        X, groups = taken_apart(X, groups)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         columns = []
         for candidate in self._candidates(index):
