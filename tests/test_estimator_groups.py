@@ -36,7 +36,7 @@ def test_predictions_need_the_group_of_each_row(model):
         model.predict(X[:1], groups=["s9"])
 
 
-def test_a_new_group_is_fitted_to_its_rows(model):
+def test_a_new_group_is_fitted_to_its_rows(model, unchecked_types):
     known = pd.DataFrame({"x": [1.0, 2.0]})
 
     predicted = model.predict(pd.DataFrame({"x": [3.0]}), new_group=(known, [4.4, 7.4]))
