@@ -298,14 +298,12 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         group that was not in the fit, whose constants are fitted to them and used for all rows of `X`.
         """
         check_is_fitted(self)
-        if new_group is not None and not (isinstance(new_group, tuple | list) and len(new_group) == 2):
-            raise WrongType("`new_group` must be a pair `(X, y)` of rows of one group that was not fitted")
         X, groups = taken_apart(X, groups)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         columns = []
         for candidate in self._candidates(index):
             if new_group is not None:
-                candidate, groups = adapted(candidate, *new_group), np.zeros(len(X), dtype=int)
+                candidate, groups = adapted(candidate, new_group), np.zeros(len(X), dtype=int)
             inputs = candidate.inputs(X, groups)
             columns += [equation(inputs) for equation in candidate.equations]
         return columns[0] if self._flat else np.stack(columns, axis=1)
