@@ -130,8 +130,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         """Searches for the equation.
 
         `sample_weight` holds the weight of each row; whole numbers count equal rows. `extrapolation` is data
-        `(X, y)` outside the training range, never fitted. `groups`, `varies`, `y_error` and `x_error` are as
-        for `discover`.
+        `(X, y)` outside the training range, never fitted. The others are as for `discover`.
         """
         checked_choice("`multi_output`", self.multi_output, ("shared", "separate"))
         for name, kind in _NUMBERS.items():
@@ -299,8 +298,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, groups = taken_apart(X, groups)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        columns = []
+        X, columns = validate_data(self, X, reset=False, dtype=np.float64), []
         for candidate in self._candidates(index):
             if new_group is not None:
                 candidate, groups = adapted(candidate, new_group), np.zeros(len(X), dtype=int)
