@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import sympy as sp
 from laws import GROUPS, LAWS, NOISE, Law
 
