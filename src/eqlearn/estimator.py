@@ -137,8 +137,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
             check_number(name, getattr(self, name), kind)
         # scikit-learn's own message does not say which columns share a name.
         check_unique(getattr(X, "columns", ()))
-        names = column_names(y)
-        X, groups = taken_apart(X, groups)
+        names, (X, groups) = column_names(y), taken_apart(X, groups)
         X, y = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
         )
@@ -298,7 +297,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         """
         check_is_fitted(self)
         X, groups = taken_apart(X, groups)
-        X, columns = validate_data(self, X, reset=False, dtype=np.float64), []
+        X = validate_data(self, X, reset=False, dtype=np.float64)
+        columns = []
         for candidate in self._candidates(index):
             if new_group is not None:
                 candidate, groups = adapted(candidate, new_group), np.zeros(len(X), dtype=int)
