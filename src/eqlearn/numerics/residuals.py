@@ -35,7 +35,8 @@ def shows_noise(
 
     def beside(v: np.ndarray) -> np.ndarray:
         left: np.ndarray = v - polynomial @ (polynomial.T @ v)
-        return left - polynomial @ (polynomial.T @ left)
+        left -= polynomial @ (polynomial.T @ left)
+        return left
 
     waves = beside(_waves(x, (len(x) // 3 - polynomial.shape[1]) // 2))
     chance, noise = _by_chance(waves, beside(values), polynomial.shape[1])
