@@ -104,8 +104,8 @@ def page_of(recorded: dict[str, Any], seconds: dict[int, float]) -> str:
     rounds = recorded["rounds"]
     islands = sum(r["method"] == "evolution" for r in rounds)
     lines = [
-        f"{len(rounds)} rounds of one search, of which {islands} islands, {seconds[1]:.0f} s of CPU on one core.",
-        "With more workers as the rounds' times, their order and their waits have it; nothing of this was run.",
+        f"{len(rounds)} rounds of one search, of which {islands} islands; {seconds[1]:.0f} s of one core.",
+        "With more workers: as the times, the order and the waits of the rounds have it.",
         "",
         "| workers | seconds | times as fast |",
         "|---|---|---|",
