@@ -66,7 +66,7 @@ def test_in_noise_what_is_not_small_is_kept():
     ("name", "state"), [("affine", "noisy"), ("affine", "settled"), ("pairs", "settled")]
 )
 def test_what_the_values_can_not_bear_out_is_not_tried(name, state):
-    problem = problem_of("a*b + 1", ("a", "b"))
+    problem = problem_of("b*exp(a) + 1", ("a", "b"))
 
     tried, left_out = (
         take_step(Step(0, 0, STRATEGIES[name]), p) for p in (problem, replace(problem, **{state: True}))
