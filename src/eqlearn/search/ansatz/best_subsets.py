@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -32,7 +33,7 @@ def subset_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[
             continue
         regression = Regression.of(about.T, y - y.mean())
         path = sparse_path(regression, settings.max_terms, settings.beam, max_pairs=len(bank), stop=stop)
-        for score, places in _scored(path, len(y), len(bank), settings):
+        for score, places in _scored(path, len(y), settings):
             law = _law(
                 bank, places, regression.fitted(places).coefficients, float(y.mean()), problem.features
             )
@@ -40,12 +41,15 @@ def subset_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[
     return [ansatz for _, ansatz in found]
 
 
-def _scored(
-    path: dict[Places, float], rows: int, entries: int, settings: SubsetSettings
-) -> list[tuple[float, Places]]:
-    """The best sums of a path by what they leave and how many they are."""
+def _scored(path: dict[Places, float], rows: int, settings: SubsetSettings) -> list[tuple[float, Places]]:
+    """The best sums of a path by what they leave, how many they are and how simple: an entry costs as much as
+    its place among the entries, of which the simplest come first."""
     scored = [
-        (information_criterion(rows, loss, len(places) + 1, places=entries), places)
+        (
+            information_criterion(rows, loss, len(places) + 1, placed=False)
+            + sum(math.log(2 + place) for place in places),
+            places,
+        )
         for places, loss in path.items()
         if places
     ]
