@@ -8,7 +8,7 @@ from search_problems import deviation_of, error_of, problem_of
 
 @pytest.mark.parametrize(
     ("law", "names"),
-    [("x**2 + sin(2*y)", ("x", "y")), ("2*a/b - 3*c", ("a", "b", "c")), ("x*exp(y) - 2*y", ("x", "y"))],
+    [("x**2 + sin(2*y)", ("x", "y")), ("2*a/b - 3*c", ("a", "b", "c")), ("3*x*y - exp(y)", ("x", "y"))],
 )
 def test_a_sum_of_few_subexpressions_is_proposed(law, names):
     problem = problem_of(law, names)
