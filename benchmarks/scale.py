@@ -83,9 +83,8 @@ def record() -> dict[str, Any]:
 def simulated(recorded: dict[str, Any], workers: int, settings: Settings) -> float:
     """Seconds with so many workers: a round goes to the worker that is free first."""
     rounds, now, number = recorded["rounds"], 0.0, 0
-    strategies = sum(r["method"] != "evolution" for r in rounds)
-    first = next(i for i, r in enumerate(rounds) if r["method"] == "evolution")
-    scheduled = first + 1 + 2 * (strategies - first)
+    # The strategies' rounds end with an island.
+    scheduled = max(i for i, r in enumerate(rounds) if r["method"] != "evolution") + 2
     while number < len(rounds):
         size = len(rounds) - number
         if number < scheduled:

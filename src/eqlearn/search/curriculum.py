@@ -72,8 +72,8 @@ class Curriculum:
         return self.settings.island.patience if self.evolves else self.settings.patience
 
     def first_pass(self, settled: bool) -> int:
-        """How many rounds come before a search in noise may end: every lesson once, or every strategy; an island,
-        where what is left already looks like noise."""
+        """How many rounds come before a search in noise may end: every lesson once, or every strategy; where
+        what is left already looks like noise, the first island."""
         if self.evolves:
             return self.strategies.index(EVOLUTION) + 1 if settled else len(self.scheduled)
         return len(self.scheduled) + len(self.lessons) * 3 // 2
