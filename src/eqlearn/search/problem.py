@@ -34,8 +34,10 @@ class Problem:
 
     def __eq__(self, other: object) -> bool:
         """Whether the same data are seen in the same way."""
-        same = isinstance(other, Problem) and self.samples is other.samples
-        return same and self.vocabulary == other.vocabulary and self.settings == other.settings
+        if not isinstance(other, Problem):
+            return NotImplemented
+        same = self.vocabulary == other.vocabulary and self.settings == other.settings
+        return self.samples is other.samples and same
 
     def __hash__(self) -> int:
         return id(self.samples)
