@@ -116,6 +116,7 @@ class _Task:
         self.weak = weak_forms(self.field, self.order, self.highest, levels, self.settings)
         self.forms: Sequence[FormLike] = [self.strong] if self.form == "strong" else self.weak
         self.stages = 0
+        self._free: dict[int, Any] = {}
 
     @cached_property
     def strong(self) -> StrongForm:
@@ -131,11 +132,13 @@ class _Task:
         dimensions, count = len(self.field.space), len(self.field.names)
         terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
         evidence = self._evidence(terms, name)
-        if evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short:
+        if not evidence.settled and (
+            evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short
+        ):
             more = [*terms, *pointwise(count, dimensions, self.highest), *self._weighted(count)]
             evidence = self._evidence(more, name)
         best = linear_law(evidence, evidence.best, self.names, sourceless=self.settings.sourceless)
-        if self.form != "strong" and (best.unexplained or self._like_a_function(evidence)):
+        if self.form != "strong" and not evidence.settled and self._lacking(evidence):
             best = min([best, *self._functions(evidence, name, best)], key=lambda law: law.score)
         if self.form != "weak" and best.unexplained and best.noise < self.settings.clean_rates:
             share = self.settings.table_seconds if self.seconds is None else self._left()
@@ -152,25 +155,30 @@ class _Task:
         self._report(best, name)
         return [*others, best]
 
-    def _like_a_function(self, evidence: Evidence) -> bool:
-        """Whether so many terms are powers of one field that they might be one function of it."""
+    def _lacking(self, evidence: Evidence) -> bool:
+        """Whether a sum misses more than it should, or so many terms are powers of one field that they might
+        be one function of it."""
         alike: dict[tuple[int, ...], int] = {}
         for term in (evidence.terms[p] for p in evidence.best):
             if not any(term.order) and not term.factors and not term.weight[1]:
                 for place in range(len(term.powers)):
                     rest = (*term.powers[:place], -1, *term.powers[place + 1 :])
                     alike[rest] = alike.get(rest, 0) + 1
-        return len(evidence.best) > self.settings.max_short or any(
-            count >= self.settings.one_function for count in alike.values()
-        )
+        most = max(alike.values(), default=0)
+        short = len(evidence.best) <= self.settings.max_short and most < self.settings.one_function
+        return evidence.unexplained(evidence.best) or not short
 
     def _functions(self, evidence: Evidence, name: str, before: Law) -> list[Law]:
         """Laws with a function of a field, a place or time; scored as the law `before` them is."""
-        form = next(f for f in self.weak if f is evidence.forms[len(evidence.forms) // 2])
-        regression = evidence.regressions[len(evidence.forms) // 2]
+        middle = len(evidence.forms) // 2
+        place = next(k for k, f in enumerate(self.weak) if f is evidence.forms[middle])
+        form, regression = self.weak[place], evidence.regressions[middle]
         count, dimensions = len(self.field.names), len(self.field.space)
         terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
-        ranked = best_free(form, terms, self.target(name), self.names, self.settings.free_terms)
+        ranked = best_free(
+            form, terms, self.target(name), self.names, self.settings.free_terms,
+            self._free.setdefault(place, {}),
+        )  # fmt: skip
         found: list[Law] = []
         for fit, best, standard in ranked[: self.settings.free_tried]:
             plain = standard.score(regression.fitted(evidence.best))

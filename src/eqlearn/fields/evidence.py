@@ -129,6 +129,13 @@ class Evidence:
         return self.ranked[0]
 
     @property
+    def settled(self) -> bool:
+        """Whether the best support leaves nothing that a further term could explain, and noise hides none."""
+        fits = [r.fitted(self.best) for r in self.regressions]
+        quiet = all(one.noise <= FLOORS * s.floor for one, s in zip(fits, self.standards, strict=True))
+        return quiet and not self.unexplained(self.best)
+
+    @property
     def front(self) -> list[tuple[int, ...]]:
         """The best support of each size, the smallest first."""
         sizes: dict[int, tuple[int, ...]] = {}

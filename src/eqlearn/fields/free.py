@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -75,11 +75,12 @@ class Splines:
     def count(self) -> int:
         return len(self.knots) - self.degree - 1
 
-    def __call__(self, values: np.ndarray, place: int, order: int = 0) -> np.ndarray:
-        """The derivative of one of them at these values."""
-        spline = BSpline(self.knots, np.eye(self.count)[place], self.degree)
+    def __call__(self, values: np.ndarray, order: int = 0) -> np.ndarray:
+        """The derivatives of all of them at these values, `(splines, *values)`."""
         inside = np.clip(values, self.knots[0], self.knots[-1])
-        return np.asarray(spline.derivative(order)(inside) if order else spline(inside))
+        every = BSpline(self.knots, np.eye(self.count), self.degree)
+        found = every.derivative(order)(inside) if order else every(inside)
+        return np.ascontiguousarray(np.moveaxis(found, -1, 0))
 
 
 @dataclass(eq=False)
@@ -89,16 +90,9 @@ class FreeFit:
     form: WeakForm
     term: FreeTerm
     splines: Splines
+    basis: np.ndarray  # integrals of the term with each spline for its function, `(rows, splines)`
     terms: Sequence[Term]
     target: Term
-
-    @cached_property
-    def basis(self) -> np.ndarray:
-        """The integrals of the term with each spline for its function, `(rows, splines)`."""
-        columns = []
-        for k in range(self.splines.count):
-            columns.append(free_column(self.form, self.term, lambda z, order, k=k: self.splines(z, k, order)))
-        return np.stack(columns, axis=1)
 
     @cached_property
     def regression(self) -> Regression:
@@ -132,7 +126,7 @@ class FreeFit:
         kept = sizes > FREE_SPLINES * sizes[0]
         inverse = right[kept].T / sizes[kept] / scale[:, None]
         weights = inverse @ (left[:, kept].T @ self.form.column(self.target))
-        values = np.stack([self.splines(points, k) for k in range(self.splines.count)], axis=1)
+        values = self.splines(points).T
         spread = np.linalg.norm(values @ inverse[len(places) :], axis=1)
         return values @ weights[len(places) :], spread, weights[: len(places)]
 
@@ -145,34 +139,66 @@ def _shrunk(made: Regression, share: float) -> Regression:
 
 def free_column(form: WeakForm, term: FreeTerm, function: Any) -> np.ndarray:
     """The integrals of a free term for a `function(values, order)`, its derivatives by order."""
-    names = (*form.field.names, *form.field.axes)
     parts = [form.product(e, term.powers, ()) for e in range(len(form.field.experiments))]
     if term.variable in form.field.names:
         values = (one[term.variable].astype(np.float64) for one in form.field.experiments)
         return form.integrated([function(v, 0) * p for v, p in zip(values, parts, strict=True)], term.order)
-    place = names.index(term.variable) - len(form.field.names)
-    along = form.coordinate(place, 1)
-    total = np.zeros(int(form.keep.sum()))
-    for times in range(term.order[place] + 1):  # by parts, both (Leibniz)
-        factor = math.comb(term.order[place], times) * (-1) ** times
-        lower = tuple(n - times * (k == place) for k, n in enumerate(term.order))
-        total += factor * form.integrated([function(along, times) * p for p in parts], lower)
-    return total
+    place = list(form.field.axes).index(term.variable)
+    along = form.field.axes[term.variable]
+    return form.beside(parts, term.order, place, lambda order: function(along, order))
+
+
+def bases(form: WeakForm, terms: Sequence[FreeTerm], splines: Splines) -> dict[FreeTerm, np.ndarray]:
+    """The integrals of terms with a free function of one variable, with each spline for it; each product is
+    made once."""
+    variable, experiments = terms[0].variable, form.field.experiments
+    found: dict[FreeTerm, list[np.ndarray]] = {term: [] for term in terms}
+    tables = [splines(one[variable].astype(np.float64)) for one in experiments if variable in one]
+
+    @lru_cache
+    def slopes(order: int) -> np.ndarray:
+        return splines(form.field.axes[variable], order)
+
+    def slope(place: int, order: int) -> np.ndarray:
+        return np.asarray(slopes(order)[place])
+
+    for powers in dict.fromkeys(term.powers for term in terms):
+        some = [term for term in terms if term.powers == powers]
+        parts = [form.product(e, powers, ()) for e in range(len(experiments))]
+        if tables:
+            for k in range(splines.count):
+                late = form.over_time([t[k] * p for t, p in zip(tables, parts, strict=True)], 0)
+                for term in some:
+                    found[term].append(form.over_space(late, term.order))
+            continue
+        place, late = list(form.field.axes).index(variable), form.over_time(parts, 0)
+        for k, term in itertools.product(range(splines.count), some):
+            found[term].append(form.beside(parts, term.order, place, partial(slope, k), late))
+    return {term: np.stack(columns, axis=1) for term, columns in found.items()}
 
 
 def best_free(
-    form: WeakForm, terms: Sequence[Term], target: Term, names: Names, most: int
+    form: WeakForm,
+    terms: Sequence[Term],
+    target: Term,
+    names: Names,
+    most: int,
+    known: dict[str, dict[FreeTerm, np.ndarray]],
 ) -> list[tuple[FreeFit, Subset, Standard]]:
-    """Free terms with the best other terms beside them, the best first, by their scores at one width."""
+    """Free terms with the best other terms beside them, the best first, by their scores at one width; the
+    integrals of each variable's are kept in `known`."""
     found = []
     settings = form.settings
-    for term in free_terms(names):
-        every = values_of(form, term.variable)
-        fit = FreeFit(form, term, Splines.over(every, settings.knots, settings.spline_degree), terms, target)
-        sums = best_sums(fit.regression, most, settings)
-        standard = Standard.of(fit.regression, sums, settings)
-        best = min(sums, key=standard.score)
-        found.append((fit, best, standard))
+    for variable, some in itertools.groupby(free_terms(names), key=lambda term: term.variable):
+        alike = list(some)
+        splines = Splines.over(values_of(form, variable), settings.knots, settings.spline_degree)
+        if variable not in known:
+            known[variable] = bases(form, alike, splines)
+        for term, basis in known[variable].items():
+            fit = FreeFit(form, term, splines, basis, terms, target)
+            sums = best_sums(fit.regression, most, settings)
+            standard = Standard.of(fit.regression, sums, settings)
+            found.append((fit, min(sums, key=standard.score), standard))
     return sorted(found, key=lambda f: f[2].score(f[1]))
 
 
