@@ -10,12 +10,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import sympy as sp
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.fields.evidence import Evidence, FormLike
 from eqlearn.fields.formulas import formula_laws
-from eqlearn.fields.found import FoundPDE
+from eqlearn.fields.found import FoundPDE, Reader
 from eqlearn.fields.free import best_free
+from eqlearn.fields.hidden import Hidden, hidden_law, same_parameters, simple_or_fitted
 from eqlearn.fields.law import Law, linear_law
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.strong import StrongForm, table_law
@@ -26,8 +28,10 @@ from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress
 from eqlearn.search.settings import SCIENCE
-from eqlearn.validation.fields import Field, check_enough, check_moving, check_resolved
+from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.validation.fields import Field, check_enough, check_experiments, check_moving, check_resolved
 from eqlearn.validation.options import check_budget, check_settings, checked_choice, checked_seed
+from eqlearn.validation.trajectories import latent_names
 
 FORMS = ("auto", "weak", "strong")
 
@@ -42,6 +46,7 @@ def discover_pde(
     targets: Iterable[str] | None = None,
     periodic: bool | Iterable[str] | None = None,
     masked: bool = False,
+    latents: int = 0,
     primitives: PrimitivesLike = SCIENCE,
     seconds: float | None = None,
     seed: int = 0,
@@ -56,7 +61,9 @@ def discover_pde(
     at points) or "auto"; `seconds`, the budget; `seed`.
 
     **Other arguments:** `targets`, the fields to find equations for, all by default; `periodic`, axes that
-    are, by default as the data tell; `masked`, to leave out NaN; `progress`, called after each stage.
+    are, by default as the data tell; `masked`, to leave out NaN; `latents`, how many hidden parameters may
+    differ from experiment to experiment (z, or z1, z2, ... in the equations); `progress`, called after each
+    stage.
 
     Derivatives of products of fields are integrated by parts with test functions whose widths follow from
     the spectrum (Messenger & Bortz 2021), without the bias that noise has in products; the best sums of each
@@ -75,7 +82,8 @@ def discover_pde(
     )
     options = (form, settings, checked_seed(seed), seconds, primitives, progress)
     check_moving(field, chosen)
-    task = _Task(field, order, chosen, *options)
+    check_experiments(field, latents)
+    task = _Task(field, order, chosen, *options, latents)
     laws = [task.laws(name) for name in chosen]
     return task.finish(laws)
 
@@ -106,6 +114,7 @@ class _Task:
     seconds: float | None
     primitives: PrimitivesLike
     progress: Callable[[Progress], None] | None
+    latents: int = 0
 
     def __post_init__(self) -> None:
         self.began = clock.time()
@@ -117,6 +126,9 @@ class _Task:
         self.forms: Sequence[FormLike] = [self.strong] if self.form == "strong" else self.weak
         self.stages = 0
         self._free: dict[int, Any] = {}
+        taken = {*self.field.names, *self.field.axes}
+        self.parameters = [n if n not in taken else f"p{n[1:]}" for n in latent_names(self.latents)]
+        self.hidden: list[tuple[str, int, Hidden]] = []
 
     @cached_property
     def strong(self) -> StrongForm:
@@ -129,6 +141,10 @@ class _Task:
 
     def laws(self, name: str) -> list[Law]:
         """Laws for one field, the simplest first; the best of them is the last."""
+        law = self._hidden_law(name) if self.latents else None
+        if law is not None:
+            self._report(law, name)
+            return [law]
         dimensions, count = len(self.field.space), len(self.field.names)
         terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
         evidence = self._evidence(terms, name)
@@ -154,6 +170,39 @@ class _Task:
         ]
         self._report(best, name)
         return [*others, best]
+
+    def _hidden_law(self, name: str) -> Law | None:
+        """A law with hidden parameters; those that follow ones that are known already are these."""
+        count, dimensions = len(self.field.names), len(self.field.space)
+        rows = self.settings.rows_each * len(self.field.experiments)
+        levels = [self.noise[n] for n in self.field.names]
+        settings = replace(self.settings, max_rows=max(rows, self.settings.max_rows))
+        forms = weak_forms(self.field, self.order, self.highest, levels, settings)
+        terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
+        own = [f"{n}_of_{name}" for n in self.parameters]
+        found = hidden_law(forms, terms, self.target(name), self.names, own, self.settings)
+        if found is None:
+            return None
+        expr, known = found.law.expr, self.known_parameters
+        for place in range(found.values.shape[1]):
+            symbol, left = real_symbol(own[place]), self.parameters[len(self.hidden) :]
+            same = same_parameters(found.values[:, place], found.errors[:, place], known)
+            if same is None and left:
+                self.hidden.append((left[0], place, found))
+                expr = expr.xreplace({symbol: real_symbol(left[0])})
+            elif same is None:
+                return None
+            else:
+                names = [real_symbol(n) for n, *_ in self.hidden[: known.shape[1]]]
+                numbers = [simple_or_fitted(v, e) for v, e in zip(*same, strict=True)]
+                expr = expr.xreplace({symbol: sp.Add(numbers[0], *map(sp.Mul, numbers[1:], names))})
+        return replace(found.law, expr=sp.expand(expr))
+
+    @property
+    def known_parameters(self) -> np.ndarray:
+        """The hidden parameters so far, `(experiments, parameters)`."""
+        columns = [h.values[:, place] for _, place, h in self.hidden]
+        return np.column_stack(columns) if columns else np.empty((len(self.field.experiments), 0))
 
     def _lacking(self, evidence: Evidence) -> bool:
         """Whether a sum misses more than it should, or so many terms are powers of one field that they might
@@ -220,7 +269,7 @@ class _Task:
     def variables(self, laws: Iterable[Law]) -> tuple[str, ...]:
         """The fields, then what else the laws are written in: derivatives, the lowest first, and axes."""
         used = {s.name for law in laws for s in law.expr.free_symbols} - set(self.field.names)
-        axes = [a for a in self.field.axes if a in used]
+        axes = [a for a in (*self.field.axes, *self.parameters) if a in used]
         jets = sorted(used - set(axes), key=lambda n: (len(n), n))
         return (*self.field.names, *jets, *axes)
 
@@ -239,8 +288,9 @@ class _Task:
         )  # fmt: skip
         label = {n: f"{n}_{self.field.time * self.order}" for n in self.targets}
         missed = tuple(label[n] for n, law in zip(self.targets, best, strict=True) if law.unexplained)
+        readers = tuple(Reader(name, place, hidden) for name, place, hidden in self.hidden)
         return FoundPDE(
-            found, tuple(label.values()), self.order, self.noise, missed, self.field, self.settings
+            found, tuple(label.values()), self.order, self.noise, missed, self.field, readers, self.settings
         )
 
     @staticmethod

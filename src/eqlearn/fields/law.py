@@ -65,14 +65,9 @@ def linear_law(
     regression = evidence.regressions[best]
     spoken = _without_sources(evidence, best, terms, values, sourceless) if some else {}
     parts = [names.expression(spoken.get(t, t)) for t in terms]
-    numbers, values, errors = _snapped(regression, some, values, errors, [c for c, _ in parts], snap)
+    numbers, _, constants = snapped_sum(regression, some, values, errors, [c for c, _ in parts], snap)
     expr = sp.Add(*(n * rest for n, (_, rest) in zip(numbers, parts, strict=True)))
     fit = regression.fitted(some)
-    constants = tuple(
-        Constant(float(v * c), float(e * abs(c)))
-        for v, e, n, (c, _) in zip(values, errors, numbers, parts, strict=True)
-        if isinstance(n, sp.Float)
-    )
     return Law(
         expr, constants, math.sqrt(fit.loss), math.sqrt(fit.noise), evidence.score(some),
         evidence.unexplained(some),
@@ -122,16 +117,16 @@ def _fitted(evidence: Evidence, width: int, places: list[int]) -> tuple[np.ndarr
     return fit(every), jackknife(fit, form.blocks())
 
 
-def _snapped(
+def snapped_sum(
     regression: Regression,
     places: list[int],
     values: np.ndarray,
     errors: np.ndarray,
     contents: Sequence[int],
     snap: bool,
-) -> tuple[list[Any], np.ndarray, np.ndarray]:
+) -> tuple[list[Any], np.ndarray, tuple[Constant, ...]]:
     """Coefficients of the written terms, each a simple number if one is within its error and chance is
-    unlikely to have put it there, the surest first; the others are fitted again."""
+    unlikely to have put it there, the surest first; the others are fitted again, and are the constants."""
     numbers: list[Any] = [None] * len(places)
     held: dict[int, float] = {}
     values, errors = values.copy(), errors.copy()
@@ -147,4 +142,9 @@ def _snapped(
         number if number is not None else fitted(float(v * c))
         for number, v, c in zip(numbers, values, contents, strict=True)
     ]
-    return final, values, errors
+    constants = tuple(
+        Constant(float(v * c), float(e * abs(c)))
+        for v, e, n, c in zip(values, errors, final, contents, strict=True)
+        if isinstance(n, sp.Float)
+    )
+    return final, values, constants

@@ -45,6 +45,9 @@ class FieldSettings:
     that one derivative looks at, one is independent, and its law is taken if it misses less than `table_gain`
     of what was missed, and believed below `table_error`.
 
+    **Hidden parameters** are tried in the coefficients of the `parameters_tried` terms that leave least at
+    one width; each experiment has up to `rows_each` test functions.
+
     **Simulation** is by spectra or finite differences with `stencil` points to each side, and integrators of
     this relative `tolerance`, implicit ones up to `max_implicit` values: beyond, Jacobians take too long.
     """
@@ -93,6 +96,8 @@ class FieldSettings:
     shared_points: int = 8
     table_gain: float = 0.5
     table_error: float = 1e-2
+    parameters_tried: int = 5
+    rows_each: int = 1000
     stencil: int = 3
     tolerance: float = 1e-6
     max_implicit: int = 1500
