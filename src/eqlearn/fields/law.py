@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from eqlearn.fields.evidence import Evidence, jackknife
+from eqlearn.fields.evidence import Evidence
 from eqlearn.fields.terms import Names, Term, carried
 from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, SAME_CONSTANT
 from eqlearn.numerics.subsets import Regression
@@ -59,7 +59,7 @@ def linear_law(
     whose sources hold less than the part `sourceless` of the squares of its slopes has none."""
     some = list(places)
     terms = [evidence.terms[p] for p in some]
-    choices = [_fitted(evidence, k, some) for k in range(len(evidence.forms))]
+    choices = [evidence.fitted(k, some) for k in range(len(evidence.forms))]
     _, best = min(((float(np.mean(e / np.abs(v))) if some else 0.0), k) for k, (v, e) in enumerate(choices))
     values, errors = choices[best]
     regression = evidence.regressions[best]
@@ -96,25 +96,6 @@ def _without_sources(
         if left < sourceless * float(np.square(columns).sum()):
             found |= {t: both[1] for t, both, _ in some}
     return found
-
-
-def _fitted(evidence: Evidence, width: int, places: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients at one width, and their standard errors from leaving out blocks."""
-    form = evidence.forms[width]
-    columns, target = (
-        form.columns([evidence.terms[p] for p in places] or [evidence.target]),
-        form.column(evidence.target),
-    )
-    noise = form.noise_products([*(evidence.terms[p] for p in places), evidence.target])
-    if not places:
-        return np.empty(0), np.empty(0)
-
-    def fit(rows: np.ndarray) -> np.ndarray:
-        part = Regression.of(columns[rows], target[rows], noise * rows.mean(), form.independent)
-        return part.fitted(range(len(places))).coefficients
-
-    every = np.ones(len(target), dtype=bool)
-    return fit(every), jackknife(fit, form.blocks())
 
 
 def snapped_sum(
