@@ -19,6 +19,7 @@ from eqlearn.fields.found import FoundPDE, Reader
 from eqlearn.fields.free import best_free
 from eqlearn.fields.hidden import Hidden, hidden_law, same_parameters, simple_or_fitted
 from eqlearn.fields.law import Law, linear_law
+from eqlearn.fields.scattered import field_of_samples, is_scattered
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.strong import StrongForm, table_law
 from eqlearn.fields.terms import Names, Term, conserved, pointwise, weighted
@@ -57,8 +58,9 @@ def discover_pde(
 
     **Main arguments:** `fields`, arrays by name such as `{"u": u}`, or a list of such for several experiments
     (or a `Field`); `axes`, the coordinates by name, in the order of the arrays' dimensions, and which of them
-    is `time`; `order` in time, 1 or 2; `form` "weak" (integrals over test functions), "strong" (derivatives
-    at points) or "auto"; `seconds`, the budget; `seed`.
+    is `time`; fields and axes that are columns of one length are scattered samples; `order` in time, 1 or 2;
+    `form` "weak" (integrals over test functions), "strong" (derivatives at points) or "auto"; `seconds`, the
+    budget; `seed`.
 
     **Other arguments:** `targets`, the fields to find equations for, all by default; `periodic`, axes that
     are, by default as the data tell; `masked`, to leave out NaN; `latents`, how many hidden parameters may
@@ -91,6 +93,8 @@ def discover_pde(
 def _read(fields: Any, axes: Any, time: str, periodic: Any, masked: bool) -> Field:
     if axes is None:
         raise InvalidArgument('`axes` must name the coordinates, such as {"x": x, "t": t}')
+    if is_scattered(fields, axes):
+        return field_of_samples(fields, axes, time, periodic=periodic)
     return Field(fields, axes, time, periodic=periodic, masked=masked)
 
 

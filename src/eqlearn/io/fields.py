@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn.errors import InvalidArgument, InvalidFile, UnknownName, counted, listed
+from eqlearn.errors import InvalidArgument, InvalidFile, UnknownName, listed
+from eqlearn.fields.scattered import field_of_samples
 from eqlearn.io.formats import open_source
 from eqlearn.io.source import in_one_sentence
 from eqlearn.validation.fields import Field
@@ -95,17 +96,14 @@ def _from_table(
     with open_source(path) as source:
         source.check(columns)
         rows = np.concatenate(list(source.blocks(columns)))
-        name = source.name
     places, axes = [], {}
     for k, axis in enumerate((*space, time)):
         axes[axis], at = np.unique(rows[:, k], return_inverse=True)
         places.append(at)
     shape = tuple(len(a) for a in axes.values())
     if len(rows) < FILLED * np.prod(shape, dtype=np.float64):
-        raise InvalidArgument(
-            f"{name} holds {counted(len(rows), 'point')} for a grid of {' x '.join(map(str, shape))}; "
-            "scattered points must be put on a grid first"
-        )
+        each = dict(zip(columns, rows.T, strict=True))
+        return field_of_samples({f: each[f] for f in fields}, {a: each[a] for a in axes}, time)
     given = {}
     for k, field in enumerate(fields):
         values = np.full(shape, np.nan)

@@ -64,7 +64,8 @@ def _pictures(found: FoundPDE) -> str:
     observed = found.data.experiments[0]
     times = found.data.axes[found.data.time]
     moving = {n: np.gradient(v, times, axis=-1)[..., 0] for n, v in observed.items()}
-    simulated = found.simulate({n: v[..., 0] for n, v in observed.items()}, times, rates=moving)
+    start = {n: v[..., 0] for n, v in observed.items()}
+    simulated = found.simulate(start, times, rates=moving, latents=found.latents[0])
     parts = []
     for name, values in observed.items():
         size = float(np.abs(values).max()) or 1.0
