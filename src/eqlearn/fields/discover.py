@@ -7,7 +7,7 @@ import time as clock
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import sympy as sp
@@ -37,6 +37,14 @@ from eqlearn.validation.trajectories import latent_names
 FORMS = ("auto", "weak", "strong")
 
 
+class Journal(Protocol):
+    """Where the laws of each field are kept, so that a search that was killed need not find them again."""
+
+    def recall(self, name: str) -> list[Law] | None: ...
+
+    def record(self, name: str, laws: Sequence[Law]) -> None: ...
+
+
 def discover_pde(
     fields: Any,
     axes: Any = None,
@@ -53,6 +61,7 @@ def discover_pde(
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
     settings: Any = FIELDS,
+    journal: Journal | None = None,
 ) -> FoundPDE:
     """Finds the partial differential equations of fields: u_t = f(u, u_x, u_xx, ..., x, t), or u_tt.
 
@@ -65,7 +74,7 @@ def discover_pde(
     **Other arguments:** `targets`, the fields to find equations for, all by default; `periodic`, axes that
     are, by default as the data tell; `masked`, to leave out NaN; `latents`, how many hidden parameters may
     differ from experiment to experiment (z, or z1, z2, ... in the equations); `progress`, called after each
-    stage.
+    stage; `journal`, where the laws of each field are kept and recalled.
 
     Derivatives of products of fields are integrated by parts with test functions whose widths follow from
     the spectrum (Messenger & Bortz 2021), without the bias that noise has in products; the best sums of each
@@ -86,8 +95,7 @@ def discover_pde(
     check_moving(field, chosen)
     check_experiments(field, latents)
     task = _Task(field, order, chosen, *options, latents)
-    laws = [task.laws(name) for name in chosen]
-    return task.finish(laws)
+    return task.finish([task.kept(name, None if latents else journal) for name in chosen])
 
 
 def _read(fields: Any, axes: Any, time: str, periodic: Any, masked: bool) -> Field:
@@ -174,6 +182,16 @@ class _Task:
         ]
         self._report(best, name)
         return [*others, best]
+
+    def kept(self, name: str, journal: Journal | None) -> list[Law]:
+        """The laws of one field, found before or now."""
+        known = None if journal is None else journal.recall(name)
+        if known is not None:
+            return known
+        laws = self.laws(name)
+        if journal is not None:
+            journal.record(name, laws)
+        return laws
 
     def _hidden_law(self, name: str) -> Law | None:
         """A law with hidden parameters; those that follow ones that are known already are these."""

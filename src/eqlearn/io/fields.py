@@ -23,7 +23,8 @@ def read_field(
     path: str | Path, fields: Sequence[str], time: str, space: Sequence[str], *, masked: bool = False
 ) -> Field:
     """The fields of these names on these axes: from .npz, .mat and .nc files, whose arrays have the same
-    names, or from a table with a column for each field and each axis."""
+    names, or from a table with a column for each field and each axis. Arrays with one dimension more hold
+    several experiments, one after the other."""
     suffix = Path(path).suffix.lower()
     if suffix not in _READERS:
         return _from_table(path, fields, time, space, masked)
@@ -34,8 +35,13 @@ def read_field(
         arrays = _arrays(Path(path), suffix, (*fields, *space, time), name)
     axes = {a: np.asarray(arrays[a]).squeeze() for a in (*space, time)}
     given = {f: np.squeeze(np.asarray(arrays[f])) for f in fields}
-    order = _order(next(iter(given.values())).shape, axes, name)
-    return Field(given, {a: axes[a] for a in order}, time, masked=masked)
+    shape = next(iter(given.values())).shape
+    several = len(shape) == len(axes) + 1
+    order = _order(shape[several:], axes, name)
+    each: Any = given
+    if several:
+        each = [{f: given[f][k] for f in fields} for k in range(shape[0])]
+    return Field(each, {a: axes[a] for a in order}, time, masked=masked)
 
 
 def _arrays(path: Path, suffix: str, wanted: Sequence[str], name: str) -> dict[str, Any]:
