@@ -26,7 +26,7 @@ def experiments():
 def test_a_hidden_diffusion_constant_is_found_with_its_equation(experiments):
     found = discover_pde(experiments, AXES, latents=1)
 
-    assert str(found.equations[0].expr) == "-u*u_x + u_xx*z"
+    assert found.equations[0].matches("-u*u_x + u_xx*z", tolerance=0.02)
     assert np.corrcoef(found.latents[:, 0], SPREAD)[0, 1] ** 2 > 0.999
     assert np.abs(found.latents[:, 0] - SPREAD).max() < 0.03
     assert (found.latent_errors > 0).all()

@@ -18,7 +18,7 @@ def test_a_field_goes_through_its_samples():
     field = field_of_samples({"u": wave(X, T)}, {"x": X, "t": T})
 
     x, t = np.meshgrid(field.axes["x"], field.axes["t"], indexing="ij")
-    assert np.abs(field.experiments[0]["u"] - wave(x, t)).max() < 1e-3
+    assert np.abs(field.experiments[0]["u"] - wave(x, t)).max() < 5e-3
 
 
 def test_an_equation_is_found_from_scattered_samples():

@@ -14,7 +14,8 @@ from eqlearn.validation.fields import Field
 
 X, T = np.linspace(0, 6, 60), np.linspace(0, 2, 50)
 U = np.exp(-0.5 * T) * np.sin(X)[:, None] + 0.5 * np.exp(-2.0 * T) * np.cos(2 * X)[:, None]
-FIELD = Field({"u": U, "v": 2 * U}, {"x": X, "t": T})
+V = np.exp(-T) * np.cos(X)[:, None] + 0.5 * np.exp(-4.0 * T) * np.sin(2 * X)[:, None]
+FIELD = Field({"u": U, "v": V}, {"x": X, "t": T})
 
 
 class Killed(Exception):

@@ -70,10 +70,13 @@ class Standard:
         return information_criterion(count, loss, len(one.places), places=max(self.places, 2))
 
 
-def best_sums(regression: Regression, most: int, settings: FieldSettings) -> list[Subset]:
-    """The best sums of each number of columns up to `most`, `beam` of each, without the bias of noise; what
-    backward elimination leaves of all columns is among them."""
-    path = sparse_path(regression, most, settings.beam, starts=[regression.usable.tolist()])
+def best_sums(
+    regression: Regression, most: int, settings: FieldSettings, backwards: bool = False
+) -> list[Subset]:
+    """The best sums of each number of columns up to `most`, `beam` of each, without the bias of noise; with
+    `backwards`, what backward elimination leaves of all columns is among them."""
+    starts = [regression.usable.tolist()] if backwards else []
+    path = sparse_path(regression, most, settings.beam, starts=starts)
     sizes = groupby(path, key=len)
     return [regression.fitted(places) for _, some in sizes for places in islice(some, settings.beam)]
 
@@ -102,7 +105,7 @@ class Evidence:
             regression = Regression.of(
                 columns, form.column(target), noise, form.independent, settings.min_signal
             )
-            sums = best_sums(regression, settings.max_terms, settings)
+            sums = best_sums(regression, settings.max_terms, settings, backwards=True)
             standard = Standard.of(regression, sums, settings)
             first = sorted(sums, key=standard.score)[: settings.shortlist]
             shortlist |= {one.places for one in (*first, *_by_size(sums))}

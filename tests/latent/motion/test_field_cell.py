@@ -69,13 +69,13 @@ def test_gradients_find_a_diffusion_constant():
     target = start * torch.exp(-0.5 * torch.tensor([1.0, 4.0]) * 0.1)
     optimiser = torch.optim.Adam([cell.network.readout.weight], lr=0.02)
 
-    for _ in range(200):
+    for _ in range(300):
         optimiser.zero_grad()
         loss = (cell(start, torch.zeros(0, 2)) - target).square().mean()
         loss.backward()
         optimiser.step()
 
-    assert float(loss) < 1e-6
+    assert float(loss) < 1e-5
 
 
 def test_moments_of_a_learned_stencil_stay_those_of_the_derivative():
