@@ -13,7 +13,7 @@ import numpy as np
 
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.terms import Term
-from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, FLOORS, SNAP_ERRORS, information_criterion
+from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, FLOORS, chance_deviations, information_criterion
 from eqlearn.numerics.subsets import Regression, Subset, sparse_path
 
 
@@ -137,12 +137,10 @@ class Evidence:
         return next((p for p in self.ranked if self.sure(p)), self.ranked[0])
 
     def sure(self, places: Sequence[int]) -> bool:
-        """Whether all coefficients are so many standard errors from zero at the width that determines them
-        best."""
+        """Whether all coefficients are further from zero than chance puts some of so many terms, at the width
+        that determines them best."""
         fits = [self.fitted(k, places) for k in range(len(self.forms))]
-        return (
-            min((float(np.max(e / np.abs(v), initial=0.0)) for v, e in fits), default=0.0) < 1 / SNAP_ERRORS
-        )
+        return min((float(np.max(e / np.abs(v), initial=0.0)) for v, e in fits), default=0.0) < least
 
     def fitted(self, width: int, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients of a support at one width, and their standard errors from leaving out blocks."""
