@@ -7,7 +7,7 @@ import time as clock
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import sympy as sp
@@ -37,6 +37,7 @@ from eqlearn.validation.trajectories import latent_names
 FORMS = ("auto", "weak", "strong")
 
 
+@runtime_checkable
 class Journal(Protocol):
     """Where the laws of each field are kept, so that a search that was killed need not find them again."""
 

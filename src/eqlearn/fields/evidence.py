@@ -140,7 +140,8 @@ class Evidence:
         """Whether all coefficients are further from zero than chance puts some of so many terms, at the width
         that determines them best."""
         fits = [self.fitted(k, places) for k in range(len(self.forms))]
-        return min((float(np.max(e / np.abs(v), initial=0.0)) for v, e in fits), default=0.0) < least
+        worst = min(float(np.max(errors / np.abs(values), initial=0.0)) for values, errors in fits)
+        return worst * chance_deviations(len(self.terms)) < 1
 
     def fitted(self, width: int, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients of a support at one width, and their standard errors from leaving out blocks."""

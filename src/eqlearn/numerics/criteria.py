@@ -128,8 +128,8 @@ MAX_DIGITS = 16 * math.log(10)
 
 
 def chance_deviations(places: int) -> float:
-    """How many standard deviations from zero the largest of so many chance values may be: sqrt(2 log places) is
-    about the largest one, and one more is seldom exceeded."""
+    """How many standard deviations from zero the largest of so many chance values may be: sqrt(2 log places)
+    is about the largest one, and one more is seldom exceeded."""
     return math.sqrt(2 * math.log(max(places, 2))) + 1
 
 

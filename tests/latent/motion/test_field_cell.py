@@ -14,9 +14,9 @@ LINEAR = CellShape(form="ode", hidden_layers=0)
 def heat(cell, constant=0.5):
     """The cell with the weights of u_t = constant * u_xx."""
     with torch.no_grad():
-        cell.network.readout.weight.zero_()
+        cell.network.readout.raw.zero_()
         place = cell.variables.index("u_xx")
-        cell.network.readout.weight[..., place, 0] = constant
+        cell.network.readout.raw[..., 0, place] = constant
     return cell
 
 
@@ -67,7 +67,7 @@ def test_gradients_find_a_diffusion_constant():
     cell = heat(FieldCell(["u"], {"x": X}, periodic=["x"], shape=LINEAR, dt=0.1), 0.1)
     start = torch.tensor(np.stack([np.sin(X), np.cos(2 * X)], axis=1)).float()
     target = start * torch.exp(-0.5 * torch.tensor([1.0, 4.0]) * 0.1)
-    optimiser = torch.optim.Adam([cell.network.readout.weight], lr=0.02)
+    optimiser = torch.optim.Adam([cell.network.readout.raw], lr=0.02)
 
     for _ in range(300):
         optimiser.zero_grad()
