@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -82,6 +82,11 @@ class Splines:
         found = every.derivative(order)(inside) if order else every(inside)
         return np.ascontiguousarray(np.moveaxis(found, -1, 0))
 
+    def one(self, values: np.ndarray, place: int) -> np.ndarray:
+        """One of them at these values."""
+        spline = BSpline(self.knots, np.eye(self.count)[place], self.degree)
+        return np.asarray(spline(np.clip(values, self.knots[0], self.knots[-1])))
+
 
 @dataclass(eq=False)
 class FreeFit:
@@ -150,31 +155,31 @@ def free_column(form: WeakForm, term: FreeTerm, function: Any) -> np.ndarray:
 
 def bases(form: WeakForm, terms: Sequence[FreeTerm], splines: Splines) -> dict[FreeTerm, np.ndarray]:
     """The integrals of terms with a free function of one variable, with each spline for it; each product is
-    made once."""
+    made once, and never more than one spline's values are held."""
     variable, experiments = terms[0].variable, form.field.experiments
     found: dict[FreeTerm, list[np.ndarray]] = {term: [] for term in terms}
-    tables = [splines(one[variable].astype(np.float64)) for one in experiments if variable in one]
-
-    @lru_cache
-    def slopes(order: int) -> np.ndarray:
-        return splines(form.field.axes[variable], order)
-
-    def slope(place: int, order: int) -> np.ndarray:
-        return np.asarray(slopes(order)[place])
-
-    for powers in dict.fromkeys(term.powers for term in terms):
-        some = [term for term in terms if term.powers == powers]
-        parts = [form.product(e, powers, ()) for e in range(len(experiments))]
-        if tables:
-            for k in range(splines.count):
-                late = form.over_time([t[k] * p for t, p in zip(tables, parts, strict=True)], 0)
+    groups = {term.powers: [other for other in terms if other.powers == term.powers] for term in terms}
+    parts = {p: [form.product(e, p, ()) for e in range(len(experiments))] for p in groups}
+    if variable in form.field.names:
+        for k in range(splines.count):
+            values = [splines.one(e[variable].astype(np.float64), k) for e in experiments]
+            for powers, some in groups.items():
+                late = form.over_time([v * p for v, p in zip(values, parts[powers], strict=True)], 0)
                 for term in some:
                     found[term].append(form.over_space(late, term.order))
-            continue
-        place, late = list(form.field.axes).index(variable), form.over_time(parts, 0)
-        for k, term in itertools.product(range(splines.count), some):
-            found[term].append(form.beside(parts, term.order, place, partial(slope, k), late))
+    else:
+        place = list(form.field.axes).index(variable)
+        slopes = [splines(form.field.axes[variable], order) for order in range(3)]
+        for powers, some in groups.items():
+            late = form.over_time(parts[powers], 0)
+            for k, term in itertools.product(range(splines.count), some):
+                along = partial(_slope, slopes, k)
+                found[term].append(form.beside(parts[powers], term.order, place, along, late))
     return {term: np.stack(columns, axis=1) for term, columns in found.items()}
+
+
+def _slope(slopes: Sequence[np.ndarray], place: int, order: int) -> np.ndarray:
+    return np.asarray(slopes[order][place])
 
 
 def best_free(
