@@ -14,7 +14,7 @@ from eqlearn.errors import InvalidArgument, NotFinite, counted
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.validation.fields import Field
 
-CUBIC = 3
+QUINTIC = 5
 
 
 def is_scattered(fields: Any, axes: Any) -> bool:
@@ -33,14 +33,14 @@ def field_of_samples(
     periodic: bool | Iterable[str] | None = None,
     settings: FieldSettings = FIELDS,
 ) -> Field:
-    """The field through samples, one in each place of all columns: products of cubic splines along the axes
+    """The field through samples, one in each place of all columns: products of quintic splines along the axes
     with penalised second differences (P-splines: Eilers & Marx 1996), of a number and a penalty that predict
     samples left out best."""
     points = np.column_stack([np.asarray(v, dtype=np.float64) for v in axes.values()])
     values = np.column_stack([np.asarray(v, dtype=np.float64) for v in fields.values()])
     if not (np.isfinite(points).all() and np.isfinite(values).all()):
         raise NotFinite("the samples hold NaN or infinite values; leave their rows out")
-    least = (2 * CUBIC) ** points.shape[1]
+    least = (2 * QUINTIC) ** points.shape[1]
     if len(points) < least:
         raise InvalidArgument(f"{counted(len(points), 'sample')} can't tell a field; give at least {least}")
     low, high = points.min(axis=0), points.max(axis=0)
@@ -53,7 +53,7 @@ def field_of_samples(
     most = len(points) ** (1 / points.shape[1])
     tried = []
     for share in settings.splines_each:
-        count = max(CUBIC + 3, round(share * most))
+        count = max(QUINTIC + 3, round(share * most))
         fit = _Splines((count,) * points.shape[1], places[~held], scaled[~held])
         for penalty in settings.penalties:
             missed = fit.values(fit.solved(penalty), places[held]) - scaled[held]
@@ -73,7 +73,8 @@ class _Splines:
     def __init__(self, counts: tuple[int, ...], places: np.ndarray, values: np.ndarray) -> None:
         self.counts = counts
         self.knots = [
-            np.concatenate([[0.0] * CUBIC, np.linspace(0, 1, n - CUBIC + 1), [1.0] * CUBIC]) for n in counts
+            np.concatenate([[0.0] * QUINTIC, np.linspace(0, 1, n - QUINTIC + 1), [1.0] * QUINTIC])
+            for n in counts
         ]
         design = self._design(places)
         self.products = sparse.csc_array(design.T @ design)
@@ -93,7 +94,7 @@ class _Splines:
         """The products of splines at places, `(places, splines)`."""
         found = None
         for column, knots in zip(places.T, self.knots, strict=True):
-            one = sparse.csr_array(BSpline.design_matrix(np.clip(column, 0, 1), knots, CUBIC))
+            one = sparse.csr_array(BSpline.design_matrix(np.clip(column, 0, 1), knots, QUINTIC))
             found = one if found is None else _row_by_row(found, one)
         return found
 
@@ -108,7 +109,7 @@ class _Splines:
         """The values on a grid, `(*grid, values)`."""
         found = coefficients.reshape(*self.counts, -1)
         for place, (points, knots) in enumerate(zip(grid, self.knots, strict=True)):
-            matrix = BSpline.design_matrix(points, knots, CUBIC).toarray()
+            matrix = BSpline.design_matrix(points, knots, QUINTIC).toarray()
             found = np.moveaxis(np.tensordot(matrix, found, axes=(1, place)), 0, place)
         return np.asarray(found)
 

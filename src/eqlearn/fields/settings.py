@@ -102,7 +102,7 @@ class FieldSettings:
     table_error: float = 1e-2
     parameters_tried: int = 5
     rows_each: int = 1000
-    splines_each: tuple[float, ...] = (0.25, 0.4, 0.6)
+    splines_each: tuple[float, ...] = (0.15, 0.25, 0.4, 0.6)
     penalties: tuple[float, ...] = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
     samples_held: float = 0.1
     points_per_spline: int = 3
