@@ -82,7 +82,7 @@ def _pictures(found: FoundPDE) -> str:
     times = found.data.axes[found.data.time]
     moving = {n: np.gradient(v, times, axis=-1)[..., 0] for n, v in observed.items()}
     start = {n: v[..., 0] for n, v in observed.items()}
-    simulated = found.simulate(start, times, rates=moving, latents=found.latents[0])
+    simulated = found.simulate(start, times, rates=moving, latents=found.latents[0].tolist())
     parts = []
     for name, values in observed.items():
         size = float(np.abs(values).max()) or 1.0
