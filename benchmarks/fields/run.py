@@ -64,8 +64,8 @@ def table(rows: list[dict], levels: list[float], command: str) -> str:
     """What was found, for the eye: right draws, and the worst and the median coefficient error of those."""
     title = " | ".join(f"noise {level:.0%}" for level in levels)
     lines = [
-        f"Made by `{command}`. Right draws, and where there are any the worst (and of several the median) error "
-        "of a coefficient; what was found in place of the truth once for each.",
+        f"Made by `{command}`. Right draws, and where there are any the worst (and of several the median) "
+        "error of a coefficient; what was found in place of the truth once for each.",
         "",
         f"| problem | {title} |",
         "|---|" + "---|" * len(levels),
