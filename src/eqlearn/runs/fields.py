@@ -96,7 +96,7 @@ def search_fields(
             f"{folder} holds a run already; continue it with `--resume`, or choose another folder"
         )
     journal = LawJournal(rounds, _about(field, options))
-    with folder.locked():
+    with folder.locked((FOUND, REPORT)):
         found = discover_pde(
             field, time=field.time, seconds=seconds, progress=progress, journal=journal, **options
         )
