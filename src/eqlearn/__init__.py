@@ -58,6 +58,7 @@ _HOMES = {
     "eqlearn.fields.settings": "FieldSettings",
     # Equations behind encoders and in cells
     "eqlearn.latent.motion.cells": "CellShape EQLCell rollout",
+    "eqlearn.latent.motion.field_cell": "FieldCell",
     "eqlearn.latent.motion.series": "EncoderShape SeriesEncoder",
     "eqlearn.latent.motion.system": "DynamicsSystem FoundDynamics Pairs PropagationLoss encoder_scales",
     "eqlearn.latent.motion.find": "DynamicsSettings train_dynamics",

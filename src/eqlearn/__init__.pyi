@@ -48,6 +48,7 @@ from eqlearn.latent.images import take_statistics_ as take_statistics_
 from eqlearn.latent.motion.cells import CellShape as CellShape
 from eqlearn.latent.motion.cells import EQLCell as EQLCell
 from eqlearn.latent.motion.cells import rollout as rollout
+from eqlearn.latent.motion.field_cell import FieldCell as FieldCell
 from eqlearn.latent.motion.find import DynamicsSettings as DynamicsSettings
 from eqlearn.latent.motion.find import train_dynamics as train_dynamics
 from eqlearn.latent.motion.series import EncoderShape as EncoderShape

@@ -31,9 +31,13 @@ def pde(
         str | None, typer.Option(help="An axis that coefficients may be functions of.", show_default=False)
     ] = None,
     masked: Annotated[bool, typer.Option("--masked", help="Leave out NaN.")] = False,
+    latents: Annotated[
+        int, typer.Option(help="Hidden parameters that differ between experiments.", min=0)
+    ] = 0,
     seconds: options.Seconds = None,
     seed: options.Seed = 0,
     out: options.Out = None,
+    resume: options.Resume = False,
     primitives: options.Primitives = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equations.")] = False,
     json: options.Json = False,
@@ -42,24 +46,20 @@ def pde(
 
     Example: eqlearn pde burgers.npz --fields u --space x --time t
     """
-    from eqlearn.fields.discover import discover_pde
-    from eqlearn.io.checksummed import atomic_write, write_json
     from eqlearn.io.fields import read_field
-    from eqlearn.report.fields import field_page
+    from eqlearn.runs.fields import search_fields
     from eqlearn.search.settings import SCIENCE
 
     names = options.listed_names(fields)
     field = read_field(data, names, time, options.listed_names(space), masked=masked)
     targets = ", ".join(f"{n}_{time * order}" for n in names)
+    run = run_folder(out, Path(data).stem)
+    folder = run.path
     with displayed(seconds, targets, quiet or json) as progress:
-        found = discover_pde(
-            field, time=time, order=order, form=form, primitives=primitives or SCIENCE, seconds=seconds,
-            seed=seed, progress=progress, varies=varies,
+        found = search_fields(
+            run, field, order=order, form=form, latents=latents, primitives=primitives or SCIENCE,
+            varies=varies, seconds=seconds, seed=seed, resume=resume, progress=progress,
         )  # fmt: skip
-    folder = run_folder(out, Path(data).stem).path
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json(folder / "equations.json", found.to_json())
-    atomic_write(folder / "report.html", field_page(found).encode())
     if json:
         typer.echo(plain_json.dumps({"folder": str(folder), **found.to_json()}, indent=1))
         return

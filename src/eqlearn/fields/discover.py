@@ -7,16 +7,19 @@ import time as clock
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import sympy as sp
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.fields.evidence import Evidence, FormLike
 from eqlearn.fields.formulas import formula_laws
-from eqlearn.fields.found import FoundPDE
+from eqlearn.fields.found import FoundPDE, Reader
 from eqlearn.fields.free import best_free
+from eqlearn.fields.hidden import Hidden, hidden_law, same_parameters, simple_or_fitted
 from eqlearn.fields.law import Law, linear_law
+from eqlearn.fields.scattered import field_of_samples, is_scattered
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.strong import StrongForm, table_law
 from eqlearn.fields.terms import Names, Term, conserved, pointwise, weighted
@@ -28,11 +31,22 @@ from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress
 from eqlearn.search.settings import SCIENCE
+from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.varying import Varying
-from eqlearn.validation.fields import Field, check_enough, check_moving, check_resolved
+from eqlearn.validation.fields import Field, check_enough, check_experiments, check_moving, check_resolved
 from eqlearn.validation.options import check_budget, check_settings, checked_choice, checked_seed
+from eqlearn.validation.trajectories import latent_names
 
 FORMS = ("auto", "weak", "strong")
+
+
+@runtime_checkable
+class Journal(Protocol):
+    """Where the laws of each field are kept, so that a search that was killed need not find them again."""
+
+    def recall(self, name: str) -> list[Law] | None: ...
+
+    def record(self, name: str, laws: Sequence[Law]) -> None: ...
 
 
 def discover_pde(
@@ -46,22 +60,27 @@ def discover_pde(
     varies: str | None = None,
     periodic: bool | Iterable[str] | None = None,
     masked: bool = False,
+    latents: int = 0,
     primitives: PrimitivesLike = SCIENCE,
     seconds: float | None = None,
     seed: int = 0,
     progress: Callable[[Progress], None] | None = None,
     settings: Any = FIELDS,
+    journal: Journal | None = None,
 ) -> FoundPDE:
     """Finds the partial differential equations of fields: u_t = f(u, u_x, u_xx, ..., x, t), or u_tt.
 
     **Main arguments:** `fields`, arrays by name such as `{"u": u}`, or a list of such for several experiments
     (or a `Field`); `axes`, the coordinates by name, in the order of the arrays' dimensions, and which of them
-    is `time`; `order` in time, 1 or 2; `form` "weak" (integrals over test functions), "strong" (derivatives
-    at points) or "auto"; `seconds`, the budget; `seed`.
+    is `time`; fields and axes that are columns of one length are scattered samples; `order` in time, 1 or 2;
+    `form` "weak" (integrals over test functions), "strong" (derivatives at points) or "auto"; `seconds`, the
+    budget; `seed`.
 
     **Other arguments:** `targets`, the fields to find equations for, all by default; `varies`, an axis that
     coefficients may be functions of; `periodic`, axes that are, by default as the data tell; `masked`, to
-    leave out NaN; `progress`, called after each stage.
+    leave out NaN; `latents`, how many hidden parameters may differ from experiment to experiment (z, or z1,
+    z2, ... in the equations); `progress`, called after each stage; `journal`, where the laws of each field
+    are kept and recalled.
 
     Derivatives of products of fields are integrated by parts with test functions whose widths follow from
     the spectrum (Messenger & Bortz 2021), without the bias that noise has in products; the best sums of each
@@ -84,14 +103,16 @@ def discover_pde(
             raise InvalidArgument("`varies` takes integrals, never derivatives at points; leave `form` out")
     options = (form, settings, checked_seed(seed), seconds, primitives, progress, varies)
     check_moving(field, chosen)
-    task = _Task(field, order, chosen, *options)
-    laws = [task.laws(name) for name in chosen]
-    return task.finish(laws)
+    check_experiments(field, latents)
+    task = _Task(field, order, chosen, *options, latents)
+    return task.finish([task.kept(name, None if latents else journal) for name in chosen])
 
 
 def _read(fields: Any, axes: Any, time: str, periodic: Any, masked: bool) -> Field:
     if axes is None:
         raise InvalidArgument('`axes` must name the coordinates, such as {"x": x, "t": t}')
+    if is_scattered(fields, axes):
+        return field_of_samples(fields, axes, time, periodic=periodic)
     return Field(fields, axes, time, periodic=periodic, masked=masked)
 
 
@@ -116,6 +137,7 @@ class _Task:
     primitives: PrimitivesLike
     progress: Callable[[Progress], None] | None
     varies: str | None = None
+    latents: int = 0
 
     def __post_init__(self) -> None:
         self.began = clock.time()
@@ -127,6 +149,10 @@ class _Task:
         self.forms: Sequence[FormLike] = [self.strong] if self.form == "strong" else self.weak
         self.stages = 0
         self.varying: list[Varying] = []
+        self._free: dict[int, Any] = {}
+        taken = {*self.field.names, *self.field.axes}
+        self.parameters = [n if n not in taken else f"p{n[1:]}" for n in latent_names(self.latents)]
+        self.hidden: list[tuple[str, int, Hidden]] = []
 
     @cached_property
     def strong(self) -> StrongForm:
@@ -139,16 +165,22 @@ class _Task:
 
     def laws(self, name: str) -> list[Law]:
         """Laws for one field, the simplest first; the best of them is the last."""
+        law = self._hidden_law(name) if self.latents else None
+        if law is not None:
+            self._report(law, name)
+            return [law]
         dimensions, count = len(self.field.space), len(self.field.names)
         terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
         if self.varies is not None:
             return [self._varying(terms, name)]
         evidence = self._evidence(terms, name)
-        if evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short:
+        if not evidence.settled and (
+            evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short
+        ):
             more = [*terms, *pointwise(count, dimensions, self.highest), *self._weighted(count)]
             evidence = self._evidence(more, name)
         best = linear_law(evidence, evidence.best, self.names, sourceless=self.settings.sourceless)
-        if self.form != "strong" and (best.unexplained or self._like_a_function(evidence)):
+        if self.form != "strong" and not evidence.settled and self._lacking(evidence):
             best = min([best, *self._functions(evidence, name, best)], key=lambda law: law.score)
         if self.form != "weak" and best.unexplained and best.noise < self.settings.clean_rates:
             share = self.settings.table_seconds if self.seconds is None else self._left()
@@ -187,25 +219,73 @@ class _Task:
         self._report(law, name)
         return law
 
-    def _like_a_function(self, evidence: Evidence) -> bool:
-        """Whether so many terms are powers of one field that they might be one function of it."""
+    def kept(self, name: str, journal: Journal | None) -> list[Law]:
+        """The laws of one field, found before or now."""
+        known = None if journal is None else journal.recall(name)
+        if known is not None:
+            return known
+        laws = self.laws(name)
+        if journal is not None:
+            journal.record(name, laws)
+        return laws
+
+    def _hidden_law(self, name: str) -> Law | None:
+        """A law with hidden parameters; those that follow ones that are known already are these."""
+        count, dimensions = len(self.field.names), len(self.field.space)
+        rows = self.settings.rows_each * len(self.field.experiments)
+        levels = [self.noise[n] for n in self.field.names]
+        settings = replace(self.settings, max_rows=max(rows, self.settings.max_rows))
+        forms = weak_forms(self.field, self.order, self.highest, levels, settings)
+        terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
+        own = [f"{n}_of_{name}" for n in self.parameters]
+        found = hidden_law(forms, terms, self.target(name), self.names, own, self.settings)
+        if found is None:
+            return None
+        expr, known = found.law.expr, self.known_parameters
+        for place in range(found.values.shape[1]):
+            symbol, left = real_symbol(own[place]), self.parameters[len(self.hidden) :]
+            same = same_parameters(found.values[:, place], found.errors[:, place], known)
+            if same is None and left:
+                self.hidden.append((left[0], place, found))
+                expr = expr.xreplace({symbol: real_symbol(left[0])})
+            elif same is None:
+                return None
+            else:
+                names = [real_symbol(n) for n, *_ in self.hidden[: known.shape[1]]]
+                numbers = [simple_or_fitted(v, e) for v, e in zip(*same, strict=True)]
+                expr = expr.xreplace({symbol: sp.Add(numbers[0], *map(sp.Mul, numbers[1:], names))})
+        return replace(found.law, expr=sp.expand(expr))
+
+    @property
+    def known_parameters(self) -> np.ndarray:
+        """The hidden parameters so far, `(experiments, parameters)`."""
+        columns = [h.values[:, place] for _, place, h in self.hidden]
+        return np.column_stack(columns) if columns else np.empty((len(self.field.experiments), 0))
+
+    def _lacking(self, evidence: Evidence) -> bool:
+        """Whether a sum misses more than it should, or so many terms are powers of one field that they might
+        be one function of it."""
         alike: dict[tuple[int, ...], int] = {}
         for term in (evidence.terms[p] for p in evidence.best):
             if not any(term.order) and not term.factors and not term.weight[1]:
                 for place in range(len(term.powers)):
                     rest = (*term.powers[:place], -1, *term.powers[place + 1 :])
                     alike[rest] = alike.get(rest, 0) + 1
-        return len(evidence.best) > self.settings.max_short or any(
-            count >= self.settings.one_function for count in alike.values()
-        )
+        most = max(alike.values(), default=0)
+        short = len(evidence.best) <= self.settings.max_short and most < self.settings.one_function
+        return evidence.unexplained(evidence.best) or not short
 
     def _functions(self, evidence: Evidence, name: str, before: Law) -> list[Law]:
         """Laws with a function of a field, a place or time; scored as the law `before` them is."""
-        form = next(f for f in self.weak if f is evidence.forms[len(evidence.forms) // 2])
-        regression = evidence.regressions[len(evidence.forms) // 2]
+        middle = len(evidence.forms) // 2
+        place = next(k for k, f in enumerate(self.weak) if f is evidence.forms[middle])
+        form, regression = self.weak[place], evidence.regressions[middle]
         count, dimensions = len(self.field.names), len(self.field.space)
         terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
-        ranked = best_free(form, terms, self.target(name), self.names, self.settings.free_terms)
+        ranked = best_free(
+            form, terms, self.target(name), self.names, self.settings.free_terms,
+            self._free.setdefault(place, {}),
+        )  # fmt: skip
         found: list[Law] = []
         for fit, best, standard in ranked[: self.settings.free_tried]:
             plain = standard.score(regression.fitted(evidence.best))
@@ -247,7 +327,7 @@ class _Task:
     def variables(self, laws: Iterable[Law]) -> tuple[str, ...]:
         """The fields, then what else the laws are written in: derivatives, the lowest first, and axes."""
         used = {s.name for law in laws for s in law.expr.free_symbols} - set(self.field.names)
-        axes = [a for a in self.field.axes if a in used]
+        axes = [a for a in (*self.field.axes, *self.parameters) if a in used]
         jets = sorted(used - set(axes), key=lambda n: (len(n), n))
         return (*self.field.names, *jets, *axes)
 
@@ -266,8 +346,9 @@ class _Task:
         )  # fmt: skip
         label = {n: f"{n}_{self.field.time * self.order}" for n in self.targets}
         missed = tuple(label[n] for n, law in zip(self.targets, best, strict=True) if law.unexplained)
+        readers = tuple(Reader(name, place, hidden) for name, place, hidden in self.hidden)
         return FoundPDE(
-            found, tuple(label.values()), self.order, self.noise, missed, self.field, self.settings,
+            found, tuple(label.values()), self.order, self.noise, missed, self.field, readers, self.settings,
             joined(self.varying),
         )  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import groupby, islice
 from typing import Protocol, runtime_checkable
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.terms import Term
-from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, FLOORS, information_criterion
+from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, FLOORS, chance_deviations, information_criterion
 from eqlearn.numerics.subsets import Regression, Subset, sparse_path
 
 
@@ -69,9 +70,14 @@ class Standard:
         return information_criterion(count, loss, len(one.places), places=max(self.places, 2))
 
 
-def best_sums(regression: Regression, most: int, settings: FieldSettings) -> list[Subset]:
-    """The best sums of each number of columns up to `most`, `beam` of each, without the bias of noise."""
-    sizes = groupby(sparse_path(regression, most, settings.beam), key=len)
+def best_sums(
+    regression: Regression, most: int, settings: FieldSettings, backwards: bool = False
+) -> list[Subset]:
+    """The best sums of each number of columns up to `most`, `beam` of each, without the bias of noise; with
+    `backwards`, what backward elimination leaves of all columns is among them."""
+    starts = [regression.usable.tolist()] if backwards else []
+    path = sparse_path(regression, most, settings.beam, starts=starts)
+    sizes = groupby(path, key=len)
     return [regression.fitted(places) for _, some in sizes for places in islice(some, settings.beam)]
 
 
@@ -99,7 +105,7 @@ class Evidence:
             regression = Regression.of(
                 columns, form.column(target), noise, form.independent, settings.min_signal
             )
-            sums = best_sums(regression, settings.max_terms, settings)
+            sums = best_sums(regression, settings.max_terms, settings, backwards=True)
             standard = Standard.of(regression, sums, settings)
             first = sorted(sums, key=standard.score)[: settings.shortlist]
             shortlist |= {one.places for one in (*first, *_by_size(sums))}
@@ -124,9 +130,39 @@ class Evidence:
         pairs = zip(self.regressions, self.standards, strict=True)
         return float(np.mean([standard.score(r.fitted(places)) for r, standard in pairs]))
 
-    @property
+    @cached_property
     def best(self) -> tuple[int, ...]:
-        return self.ranked[0]
+        """The best support of which no term may be zero as far as its standard error says; chance alone puts
+        some among so many supports."""
+        return next((p for p in self.ranked if self.sure(p)), self.ranked[0])
+
+    def sure(self, places: Sequence[int]) -> bool:
+        """Whether all coefficients are further from zero than chance puts some of so many terms, at the width
+        that determines them best."""
+        fits = [self.fitted(k, places) for k in range(len(self.forms))]
+        worst = min(float(np.max(errors / np.abs(values), initial=0.0)) for values, errors in fits)
+        return worst * chance_deviations(len(self.terms)) < 1
+
+    def fitted(self, width: int, places: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients of a support at one width, and their standard errors from leaving out blocks."""
+        form, some = self.forms[width], [self.terms[p] for p in places]
+        if not some:
+            return np.empty(0), np.empty(0)
+        columns, target = form.columns(some), form.column(self.target)
+        noise = form.noise_products([*some, self.target])
+
+        def fit(rows: np.ndarray) -> np.ndarray:
+            part = Regression.of(columns[rows], target[rows], noise * rows.mean(), form.independent)
+            return part.fitted(range(len(some))).coefficients
+
+        return fit(np.ones(len(target), dtype=bool)), jackknife(fit, form.blocks())
+
+    @property
+    def settled(self) -> bool:
+        """Whether the best support leaves nothing that a further term could explain, and noise hides none."""
+        fits = [r.fitted(self.best) for r in self.regressions]
+        quiet = all(one.noise <= FLOORS * s.floor for one, s in zip(fits, self.standards, strict=True))
+        return quiet and not self.unexplained(self.best)
 
     @property
     def front(self) -> list[tuple[int, ...]]:

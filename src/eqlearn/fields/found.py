@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from eqlearn.errors import InvalidArgument
+from eqlearn.fields.hidden import Hidden
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.simulation import Grid, Lines, simulated
 from eqlearn.fields.terms import Names
 from eqlearn.search.search import Found
 from eqlearn.symbolic.equation import Equation
+from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.varying import Varying
 from eqlearn.validation.fields import Field
 
 FORMAT, VERSION = "eqlearn-pde", 1
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """A hidden parameter: its name, and which it is of those of a law."""
+
+    name: str
+    place: int
+    hidden: Hidden
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,7 @@ class FoundPDE:
     noise: dict[str, float]
     unexplained: tuple[str, ...]
     data: Field = field(repr=False)
+    readers: tuple[Reader, ...] = field(default=(), repr=False)
     settings: FieldSettings = field(default=FIELDS, repr=False)
     varying: Varying | None = None
 
@@ -54,11 +66,35 @@ class FoundPDE:
         return self.found.best.constants
 
     @property
+    def latents(self) -> np.ndarray:
+        """The hidden parameters of each experiment, `(experiments, parameters)`."""
+        columns = [r.hidden.values[:, r.place] for r in self.readers]
+        return np.stack(columns, axis=1) if columns else np.empty((len(self.data.experiments), 0))
+
+    @property
+    def latent_errors(self) -> np.ndarray:
+        """Their standard errors."""
+        columns = [r.hidden.errors[:, r.place] for r in self.readers]
+        return np.stack(columns, axis=1) if columns else np.empty((len(self.data.experiments), 0))
+
+    def read_latents(self, fields: Any) -> np.ndarray:
+        """The hidden parameters of other experiments on the same axes, `(experiments, parameters)`: what
+        suits them best, given the equations."""
+        other = Field(fields, self.data.axes, self.data.time, periodic=self.data.periodic)
+        return np.stack([r.hidden.read(other)[0][:, r.place] for r in self.readers], axis=1)
+
+    @property
     def names(self) -> Names:
         return Names(self.data.names, tuple(self.data.axes))
 
     def simulate(
-        self, start: Any, times: Any, *, rates: Any = None, axes: Mapping[str, Any] | None = None
+        self,
+        start: Any,
+        times: Any,
+        *,
+        rates: Any = None,
+        axes: Mapping[str, Any] | None = None,
+        latents: Sequence[float] = (),
     ) -> dict[str, np.ndarray]:
         """The fields from a start at the first of these times, by name, time last; NaN from where they
         diverge on.
@@ -66,6 +102,7 @@ class FoundPDE:
         `start` holds an array for each field, by name (one array for a single field), on the grid of the
         data or on other `axes`; for equations of second order `rates` hold their rates of change there, zero
         by default. Axes that are periodic stay so; at the ends of others the fields keep their values.
+        `latents` are the values of the hidden parameters, if there are any.
         """
         grid = self._grid(axes)
         values = _stacked("start", start, self.data.names, grid.shape)
@@ -77,7 +114,13 @@ class FoundPDE:
             raise InvalidArgument("`times` must be at least two rising numbers, the first that of the start")
         if len(self.targets) < len(self.data.names):
             raise InvalidArgument("only fields that all have equations can be simulated; leave `targets` out")
-        lines = Lines(self.equations, self.names, grid, self.order, self.settings, self.varying)
+        if len(latents) != len(self.readers):
+            names = [r.name for r in self.readers]
+            raise InvalidArgument(f"`latents` must hold a number for each of {names}, got {len(latents)}")
+        values_of = {real_symbol(r.name): float(v) for r, v in zip(self.readers, latents, strict=True)}
+        some = [v for v in self.equations[0].variables if real_symbol(v) not in values_of]
+        equations = [Equation(e.expr.xreplace(values_of), some) for e in self.equations]
+        lines = Lines(equations, self.names, grid, self.order, self.settings, self.varying)
         found = simulated(lines, np.stack([values, moving][: self.order]), instants)
         return dict(zip(self.data.names, found, strict=True))
 
@@ -108,6 +151,7 @@ class FoundPDE:
             "equations": [e.to_json() for e in self.equations], "text": str(self), "latex": self.latex(),
             "constants": [[_plain(c) for c in each] for each in self.constants],
             "error": best.training_error, "noise": self.noise, "unexplained": list(self.unexplained),
+            "latents": {r.name: list(self.latents[:, k]) for k, r in enumerate(self.readers)},
             "periodic": sorted(self.data.periodic), "seconds": self.found.seconds,
             "coefficients": None if self.varying is None else self.varying.to_json(),
             "front": [
@@ -155,7 +199,7 @@ def _written(equation: Equation, jets: Mapping[str, str], digits: int | None) ->
     """An equation's LaTeX with names that can't be taken for parts of each other put in, then replaced."""
     import sympy as sp
 
-    from eqlearn.symbolic.expressions import parts, real_symbol
+    from eqlearn.symbolic.expressions import parts
 
     expr = equation.expr if digits is None else equation.rounded(digits).expr
     if digits is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -64,16 +64,9 @@ class FreeFit:
     form: WeakForm
     term: FreeTerm
     splines: Splines
+    basis: np.ndarray  # integrals of the term with each spline for its function, `(rows, splines)`
     terms: Sequence[Term]
     target: Term
-
-    @cached_property
-    def basis(self) -> np.ndarray:
-        """The integrals of the term with each spline for its function, `(rows, splines)`."""
-        columns = []
-        for k in range(self.splines.count):
-            columns.append(free_column(self.form, self.term, lambda z, order, k=k: self.splines(z, k, order)))
-        return np.stack(columns, axis=1)
 
     @cached_property
     def regression(self) -> Regression:
@@ -107,7 +100,7 @@ class FreeFit:
         kept = sizes > FREE_SPLINES * sizes[0]
         inverse = right[kept].T / sizes[kept] / scale[:, None]
         weights = inverse @ (left[:, kept].T @ self.form.column(self.target))
-        values = np.stack([self.splines(points, k) for k in range(self.splines.count)], axis=1)
+        values = self.splines(points).T
         spread = np.linalg.norm(values @ inverse[len(places) :], axis=1)
         return values @ weights[len(places) :], spread, weights[: len(places)]
 
@@ -120,34 +113,66 @@ def _shrunk(made: Regression, share: float) -> Regression:
 
 def free_column(form: WeakForm, term: FreeTerm, function: Any) -> np.ndarray:
     """The integrals of a free term for a `function(values, order)`, its derivatives by order."""
-    names = (*form.field.names, *form.field.axes)
     parts = [form.product(e, term.powers, ()) for e in range(len(form.field.experiments))]
     if term.variable in form.field.names:
         values = (one[term.variable].astype(np.float64) for one in form.field.experiments)
         return form.integrated([function(v, 0) * p for v, p in zip(values, parts, strict=True)], term.order)
-    place = names.index(term.variable) - len(form.field.names)
-    along = form.coordinate(place, 1)
-    total = np.zeros(int(form.keep.sum()))
-    for times in range(term.order[place] + 1):  # by parts, both (Leibniz)
-        factor = math.comb(term.order[place], times) * (-1) ** times
-        lower = tuple(n - times * (k == place) for k, n in enumerate(term.order))
-        total += factor * form.integrated([function(along, times) * p for p in parts], lower)
-    return total
+    place = list(form.field.axes).index(term.variable)
+    along = form.field.axes[term.variable]
+    return form.beside(parts, term.order, place, lambda order: function(along, order))
+
+
+def bases(form: WeakForm, terms: Sequence[FreeTerm], splines: Splines) -> dict[FreeTerm, np.ndarray]:
+    """The integrals of terms with a free function of one variable, with each spline for it; each product is
+    made once, and never more than one spline's values are held."""
+    variable, experiments = terms[0].variable, form.field.experiments
+    found: dict[FreeTerm, list[np.ndarray]] = {term: [] for term in terms}
+    groups = {term.powers: [other for other in terms if other.powers == term.powers] for term in terms}
+    parts = {p: [form.product(e, p, ()) for e in range(len(experiments))] for p in groups}
+    if variable in form.field.names:
+        for k in range(splines.count):
+            values = [splines.one(e[variable].astype(np.float64), k) for e in experiments]
+            for powers, some in groups.items():
+                late = form.over_time([v * p for v, p in zip(values, parts[powers], strict=True)], 0)
+                for term in some:
+                    found[term].append(form.over_space(late, term.order))
+    else:
+        place = list(form.field.axes).index(variable)
+        slopes = [splines(form.field.axes[variable], order) for order in range(3)]
+        for powers, some in groups.items():
+            late = form.over_time(parts[powers], 0)
+            for k, term in itertools.product(range(splines.count), some):
+                along = partial(_slope, slopes, k)
+                found[term].append(form.beside(parts[powers], term.order, place, along, late))
+    return {term: np.stack(columns, axis=1) for term, columns in found.items()}
+
+
+def _slope(slopes: Sequence[np.ndarray], place: int, order: int) -> np.ndarray:
+    return np.asarray(slopes[order][place])
 
 
 def best_free(
-    form: WeakForm, terms: Sequence[Term], target: Term, names: Names, most: int
+    form: WeakForm,
+    terms: Sequence[Term],
+    target: Term,
+    names: Names,
+    most: int,
+    known: dict[str, dict[FreeTerm, np.ndarray]],
 ) -> list[tuple[FreeFit, Subset, Standard]]:
-    """Free terms with the best other terms beside them, the best first, by their scores at one width."""
+    """Free terms with the best other terms beside them, the best first, by their scores at one width; the
+    integrals of each variable's are kept in `known`."""
     found = []
     settings = form.settings
-    for term in free_terms(names):
-        every = values_of(form, term.variable)
-        fit = FreeFit(form, term, Splines.over(every, settings.knots, settings.spline_degree), terms, target)
-        sums = best_sums(fit.regression, most, settings)
-        standard = Standard.of(fit.regression, sums, settings)
-        best = min(sums, key=standard.score)
-        found.append((fit, best, standard))
+    for variable, some in itertools.groupby(free_terms(names), key=lambda term: term.variable):
+        alike = list(some)
+        splines = Splines.over(values_of(form, variable), settings.knots, settings.spline_degree)
+        if variable not in known:
+            known[variable] = bases(form, alike, splines)
+        for term, basis in known[variable].items():
+            fit = FreeFit(form, term, splines, basis, terms, target)
+            sums = best_sums(fit.regression, most, settings)
+            standard = Standard.of(fit.regression, sums, settings)
+            found.append((fit, min(sums, key=standard.score), standard))
     return sorted(found, key=lambda f: f[2].score(f[1]))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from eqlearn.fields.evidence import Evidence, jackknife
+from eqlearn.fields.evidence import Evidence
 from eqlearn.fields.terms import Names, Term, carried
 from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, SAME_CONSTANT
 from eqlearn.numerics.subsets import Regression
@@ -59,20 +59,15 @@ def linear_law(
     whose sources hold less than the part `sourceless` of the squares of its slopes has none."""
     some = list(places)
     terms = [evidence.terms[p] for p in some]
-    choices = [_fitted(evidence, k, some) for k in range(len(evidence.forms))]
+    choices = [evidence.fitted(k, some) for k in range(len(evidence.forms))]
     _, best = min(((float(np.mean(e / np.abs(v))) if some else 0.0), k) for k, (v, e) in enumerate(choices))
     values, errors = choices[best]
     regression = evidence.regressions[best]
     spoken = _without_sources(evidence, best, terms, values, sourceless) if some else {}
     parts = [names.expression(spoken.get(t, t)) for t in terms]
-    numbers, values, errors = _snapped(regression, some, values, errors, [c for c, _ in parts], snap)
+    numbers, _, constants = snapped_sum(regression, some, values, errors, [c for c, _ in parts], snap)
     expr = sp.Add(*(n * rest for n, (_, rest) in zip(numbers, parts, strict=True)))
     fit = regression.fitted(some)
-    constants = tuple(
-        Constant(float(v * c), float(e * abs(c)))
-        for v, e, n, (c, _) in zip(values, errors, numbers, parts, strict=True)
-        if isinstance(n, sp.Float)
-    )
     return Law(
         expr, constants, math.sqrt(fit.loss), math.sqrt(fit.noise), evidence.score(some),
         evidence.unexplained(some),
@@ -103,35 +98,16 @@ def _without_sources(
     return found
 
 
-def _fitted(evidence: Evidence, width: int, places: list[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients at one width, and their standard errors from leaving out blocks."""
-    form = evidence.forms[width]
-    columns, target = (
-        form.columns([evidence.terms[p] for p in places] or [evidence.target]),
-        form.column(evidence.target),
-    )
-    noise = form.noise_products([*(evidence.terms[p] for p in places), evidence.target])
-    if not places:
-        return np.empty(0), np.empty(0)
-
-    def fit(rows: np.ndarray) -> np.ndarray:
-        part = Regression.of(columns[rows], target[rows], noise * rows.mean(), form.independent)
-        return part.fitted(range(len(places))).coefficients
-
-    every = np.ones(len(target), dtype=bool)
-    return fit(every), jackknife(fit, form.blocks())
-
-
-def _snapped(
+def snapped_sum(
     regression: Regression,
     places: list[int],
     values: np.ndarray,
     errors: np.ndarray,
     contents: Sequence[int],
     snap: bool,
-) -> tuple[list[Any], np.ndarray, np.ndarray]:
+) -> tuple[list[Any], np.ndarray, tuple[Constant, ...]]:
     """Coefficients of the written terms, each a simple number if one is within its error and chance is
-    unlikely to have put it there, the surest first; the others are fitted again."""
+    unlikely to have put it there, the surest first; the others are fitted again, and are the constants."""
     numbers: list[Any] = [None] * len(places)
     held: dict[int, float] = {}
     values, errors = values.copy(), errors.copy()
@@ -147,4 +123,9 @@ def _snapped(
         number if number is not None else fitted(float(v * c))
         for number, v, c in zip(numbers, values, contents, strict=True)
     ]
-    return final, values, errors
+    constants = tuple(
+        Constant(float(v * c), float(e * abs(c)))
+        for v, e, n, c in zip(values, errors, final, contents, strict=True)
+        if isinstance(n, sp.Float)
+    )
+    return final, values, constants

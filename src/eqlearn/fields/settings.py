@@ -47,6 +47,13 @@ class FieldSettings:
 
     **Coefficients that vary** are seen through test functions of `varying_widths`, at most `varying_rows`.
 
+    **Hidden parameters** are tried in the coefficients of the `parameters_tried` terms that leave least at
+    one width; each experiment has up to `rows_each` test functions.
+
+    **Scattered samples** are put on a grid by `splines_each`, of the number of samples along each axis, with
+    `penalties` on their second differences, as is best for the part `samples_held` that is left out; the grid
+    has `points_per_spline`.
+
     **Simulation** is by spectra or finite differences with `stencil` points to each side, and integrators of
     this relative `tolerance`, implicit ones up to `max_implicit` values: beyond, Jacobians take too long.
     """
@@ -97,6 +104,12 @@ class FieldSettings:
     table_error: float = 1e-2
     varying_widths: tuple[float, ...] = (1.0, 0.4, 0.25, 0.15, 0.1)
     varying_rows: int = 8000
+    parameters_tried: int = 5
+    rows_each: int = 1000
+    splines_each: tuple[float, ...] = (0.15, 0.25, 0.4, 0.6)
+    penalties: tuple[float, ...] = (1e-8, 1e-6, 1e-4, 1e-2, 1.0)
+    samples_held: float = 0.1
+    points_per_spline: int = 3
     stencil: int = 3
     tolerance: float = 1e-6
     max_implicit: int = 1500

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -64,6 +67,7 @@ class WeakForm:
     def __post_init__(self) -> None:
         self.keep = np.concatenate([self._whole(e) for e in range(len(self.field.experiments))])
         self._columns: dict[Term, np.ndarray] = {}
+        self._covaried: dict[tuple[tuple[int, ...], ...], dict[tuple[tuple[int, ...], ...], float]] = {}
 
     @property
     def independent(self) -> float:
@@ -78,22 +82,54 @@ class WeakForm:
     def integrated(self, parts: Sequence[np.ndarray], order: Order) -> np.ndarray:
         """The integral of each test function with the derivative of values on the grid, by parts; one array
         for each experiment, without rows that see holes."""
-        return self._over_space(self._over_time(parts, order[-1]), order)
+        return self.over_space(self.over_time(parts, order[-1]), order)
 
-    def _over_time(self, parts: Sequence[np.ndarray], order: int) -> list[np.ndarray]:
-        """Integrals over time alone, which leave few numbers of each array."""
+    def over_time(
+        self, parts: Sequence[np.ndarray], order: int, factor: np.ndarray | None = None
+    ) -> list[np.ndarray]:
+        """Integrals over time alone, which leave few numbers of each array; a `factor` depends on time."""
         weights = self.windows[-1].weights(order)
+        weights = weights if factor is None else weights * factor
         whole = [np.nan_to_num(p) if self.field.masked else p for p in parts]
         return [np.broadcast_to(p, self.field.shape) @ weights.T for p in whole]
 
-    def _over_space(self, parts: Sequence[np.ndarray], order: Order) -> np.ndarray:
+    def over_space(
+        self, parts: Sequence[np.ndarray], order: Order, along: tuple[int, np.ndarray] | None = None
+    ) -> np.ndarray:
+        """The rest of the integrals; `along` is an axis and a factor that depends on it."""
         rows = []
         for values in parts:
             for place in range(len(order) - 1):
                 weights = self.windows[place].weights(order[place])
+                weights = weights if along is None or along[0] != place else weights * along[1]
                 values = np.moveaxis(np.tensordot(weights, values, axes=(1, place)), 0, place)
             rows.append(np.ravel(values))
         return np.asarray(np.concatenate(rows)[self.keep])
+
+    def beside(
+        self,
+        parts: Sequence[np.ndarray],
+        order: Order,
+        place: int,
+        function: Callable[[int], np.ndarray],
+        late: Sequence[np.ndarray] | None = None,
+    ) -> np.ndarray:
+        """The integrals of a derivative times a function of a coordinate, both by parts (Leibniz); `function`
+        gives its derivative of an order at all points of the axis, and `late` are integrals over time, if
+        they are known."""
+        total = np.zeros(int(self.keep.sum()))
+        for times in range(order[place] + 1):
+            values = function(times)
+            if not values.any():
+                continue
+            lower = tuple(n - times * (k == place) for k, n in enumerate(order))
+            if place == len(order) - 1:
+                found = self.over_space(self.over_time(parts, lower[-1], values), lower)
+            else:
+                late = self.over_time(parts, lower[-1]) if late is None else late
+                found = self.over_space(late, lower, (place, values))
+            total += math.comb(order[place], times) * (-1) ** times * found
+        return total
 
     def column(self, term: Term) -> np.ndarray:
         """The integrals of a term."""
@@ -111,33 +147,22 @@ class WeakForm:
             parts = [self.product(e, powers, factors) for e in range(len(self.field.experiments))]
             known: dict[int, list[np.ndarray]] = {}
             for term in members:
-                if term.weight[1]:
-                    self._columns[term] = self._weighted(parts, term)
-                    continue
                 late = term.order[-1]
-                known[late] = known[late] if late in known else self._over_time(parts, late)
-                self._columns[term] = self._over_space(known[late], term.order)
+                known[late] = known[late] if late in known else self.over_time(parts, late)
+                if term.weight[1]:
+                    power = functools.partial(self._power, term.weight)
+                    found = self.beside(parts, term.order, term.weight[0], power, known[late])
+                else:
+                    found = self.over_space(known[late], term.order)
+                self._columns[term] = found
         return np.stack([self._columns[t] for t in terms], axis=1)
 
-    def _weighted(self, parts: list[np.ndarray], term: Term) -> np.ndarray:
-        """The integrals of a derivative times a power of a coordinate, both by parts (Leibniz)."""
-        place, power = term.weight
-        total = np.zeros(int(self.keep.sum()))
-        for times in range(term.order[place] + 1):
-            factor = math.comb(term.order[place], times) * (-1) ** times
-            factor *= math.prod(power - k for k in range(times))
-            if factor:
-                along = self.coordinate(place, power - times)
-                lower = tuple(n - times * (k == place) for k, n in enumerate(term.order))
-                total += factor * self.integrated([p * along for p in parts], lower)
-        return total
-
-    def coordinate(self, place: int, power: int) -> np.ndarray:
-        """A coordinate to some power, in the shape of the grid."""
+    def _power(self, weight: tuple[int, int], order: int) -> np.ndarray:
+        """The derivative of a power of a coordinate at all points of its axis."""
+        place, power = weight
+        falling = math.prod(power - k for k in range(order))
         values = list(self.field.axes.values())[place]
-        shape = [1] * len(self.field.axes)
-        shape[place] = -1
-        return (values**power).reshape(shape)
+        return falling * values ** (power - order) if falling else np.zeros(len(values))
 
     def product(self, experiment: int, powers: Sequence[int], factors: Sequence[Jet]) -> np.ndarray:
         """A product of fields and of derivatives at points, in one experiment."""
@@ -152,33 +177,49 @@ class WeakForm:
         nothing where derivatives are taken at points."""
         plain = [k for k, t in enumerate(terms) if not t.factors]
         found = np.zeros((len(terms), len(terms)))
+        share = float(self.keep.sum()) / math.prod(len(w.centres) for w in self.windows)
+        if not any(self.noise):
+            return found
         shared = self._covariances([terms[k].powers for k in plain])
-        for i in plain:
-            for j in plain:
-                if j >= i:
-                    value = self._overlap(terms[i].order, terms[j].order)
-                    value *= shared[terms[i].powers, terms[j].powers]
-                    value *= self._mean_weight(terms[i].weight, terms[j].weight)
-                    found[i, j] = found[j, i] = value
-        return found * float(self.keep.sum()) / math.prod(len(w.centres) for w in self.windows)
+        overlaps: dict[tuple[Order, Order], float] = {}
+        weights: dict[tuple[tuple[int, int], tuple[int, int]], float] = {}
+        for i, j in itertools.combinations_with_replacement(plain, 2):
+            orders, along = (terms[i].order, terms[j].order), (terms[i].weight, terms[j].weight)
+            if orders not in overlaps:
+                overlaps[orders] = self._overlap(*orders) * share
+            if along not in weights:
+                weights[along] = self._mean_weight(*along)
+            found[i, j] = found[j, i] = (
+                overlaps[orders] * shared[terms[i].powers, terms[j].powers] * weights[along]
+            )
+        return found
 
     def _covariances(self, powers: Sequence[tuple[int, ...]]) -> dict[tuple[tuple[int, ...], ...], float]:
         """The mean covariance that noise gives to two products at the same point."""
-        distinct = list(dict.fromkeys(powers))
+        distinct = tuple(dict.fromkeys(powers))
+        if distinct not in self._covaried:
+            self._covaried[distinct] = self._covaried_of(distinct)
+        return self._covaried[distinct]
+
+    def _covaried_of(self, distinct: Sequence[tuple[int, ...]]) -> dict[tuple[tuple[int, ...], ...], float]:
         values = self._sample
         each = {p: product(values, p, self.noise) for p in distinct}
-        found: dict[tuple[tuple[int, ...], ...], float] = {}
-        for p in distinct:
-            for q in distinct:
-                both = product(values, [a + b for a, b in zip(p, q, strict=True)], self.noise)
-                found[p, q] = float(np.mean(each[p] * each[q] - both))
-        return found
+        sums = {tuple(a + b for a, b in zip(p, q, strict=True)) for p in distinct for q in distinct}
+        both = {r: float(np.mean(product(values, r, self.noise))) for r in sums}
+        count = len(values[0])
+        return {
+            (p, q): float(each[p] @ each[q]) / count - both[tuple(a + b for a, b in zip(p, q, strict=True))]
+            for p in distinct
+            for q in distinct
+        }
 
     def _mean_weight(self, first: tuple[int, int], second: tuple[int, int]) -> float:
-        weights = [self.coordinate(*w) for w in (first, second) if w[1]]
-        return float(np.mean(math.prod(weights))) if weights else 1.0
+        if not first[1] or not second[1] or first[0] == second[0]:
+            some = [self._power(w, 0) for w in (first, second) if w[1]]
+            return float(np.mean(math.prod(some))) if some else 1.0
+        return float(np.mean(self._power(first, 0))) * float(np.mean(self._power(second, 0)))
 
-    @property
+    @cached_property
     def _sample(self) -> list[np.ndarray]:
         """Some points of all fields, without holes."""
         joined = [

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn.errors import InvalidArgument, InvalidFile, UnknownName, counted, listed
+from eqlearn.errors import InvalidArgument, InvalidFile, UnknownName, listed
+from eqlearn.fields.scattered import field_of_samples
 from eqlearn.io.formats import open_source
 from eqlearn.io.source import in_one_sentence
 from eqlearn.validation.fields import Field
@@ -22,7 +23,8 @@ def read_field(
     path: str | Path, fields: Sequence[str], time: str, space: Sequence[str], *, masked: bool = False
 ) -> Field:
     """The fields of these names on these axes: from .npz, .mat and .nc files, whose arrays have the same
-    names, or from a table with a column for each field and each axis."""
+    names, or from a table with a column for each field and each axis. Arrays with one dimension more hold
+    several experiments, one after the other."""
     suffix = Path(path).suffix.lower()
     if suffix not in _READERS:
         return _from_table(path, fields, time, space, masked)
@@ -33,8 +35,13 @@ def read_field(
         arrays = _arrays(Path(path), suffix, (*fields, *space, time), name)
     axes = {a: np.asarray(arrays[a]).squeeze() for a in (*space, time)}
     given = {f: np.squeeze(np.asarray(arrays[f])) for f in fields}
-    order = _order(next(iter(given.values())).shape, axes, name)
-    return Field(given, {a: axes[a] for a in order}, time, masked=masked)
+    shape = next(iter(given.values())).shape
+    several = len(shape) == len(axes) + 1
+    order = _order(shape[several:], axes, name)
+    each: Any = given
+    if several:
+        each = [{f: given[f][k] for f in fields} for k in range(shape[0])]
+    return Field(each, {a: axes[a] for a in order}, time, masked=masked)
 
 
 def _arrays(path: Path, suffix: str, wanted: Sequence[str], name: str) -> dict[str, Any]:
@@ -95,17 +102,14 @@ def _from_table(
     with open_source(path) as source:
         source.check(columns)
         rows = np.concatenate(list(source.blocks(columns)))
-        name = source.name
     places, axes = [], {}
     for k, axis in enumerate((*space, time)):
         axes[axis], at = np.unique(rows[:, k], return_inverse=True)
         places.append(at)
     shape = tuple(len(a) for a in axes.values())
     if len(rows) < FILLED * np.prod(shape, dtype=np.float64):
-        raise InvalidArgument(
-            f"{name} holds {counted(len(rows), 'point')} for a grid of {' x '.join(map(str, shape))}; "
-            "scattered points must be put on a grid first"
-        )
+        each = dict(zip(columns, rows.T, strict=True))
+        return field_of_samples({f: each[f] for f in fields}, {a: each[a] for a in axes}, time)
     given = {}
     for k, field in enumerate(fields):
         values = np.full(shape, np.nan)

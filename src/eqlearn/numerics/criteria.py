@@ -81,6 +81,8 @@ DEPENDENT = 1e-12
 # Noise below this part of a column's square changes no digit that matters, and neither does what is left of
 # it without noise; products of unit vectors leave this much of nothing once noise has been taken off them.
 NO_NOISE, NOTHING_LEFT = 1e-9, 1e-13
+# Parameters of experiments that differ by less than this part of their spread are one: R² is above .9999.
+SAME_PARAMETER = 1e-2
 # The squared sine of their angle below which library functions have one direction.
 PARALLEL = 1e-9
 # Of a target, what splines make up for but for this part is no column of its own beside them.
@@ -129,6 +131,12 @@ BY_CHANCE = 1e-3
 FUNCTION_CHOICES = 12
 # Sixteen digits, all that float64 holds.
 MAX_DIGITS = 16 * math.log(10)
+
+
+def chance_deviations(places: int) -> float:
+    """How many standard deviations from zero the largest of so many chance values may be: sqrt(2 log places)
+    is about the largest one, and one more is seldom exceeded."""
+    return math.sqrt(2 * math.log(max(places, 2))) + 1
 
 
 def credible(parameters: int, observations: int) -> bool:

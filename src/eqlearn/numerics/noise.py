@@ -30,16 +30,13 @@ def white_noise(arrays: Sequence[np.ndarray], highest: int, axis: int = 0) -> fl
 def hermite(values: np.ndarray, power: int, noise: float) -> np.ndarray:
     """The power of a value whose noise is white and of this deviation, right on average: the Hermite
     polynomial u² - σ², u³ - 3σ²u, ..."""
-    before, now = np.zeros_like(values), np.ones_like(values)
-    for n in range(power):
+    before, now = np.ones_like(values), values
+    for n in range(1, power):
         before, now = now, values * now - n * noise**2 * before
-    return now
+    return now if power else np.ones_like(values)
 
 
 def product(values: Sequence[np.ndarray], powers: Sequence[int], noise: Sequence[float]) -> np.ndarray:
     """The product of powers of values with independent noise, right on average."""
-    found = np.ones_like(values[0])
-    for value, power, level in zip(values, powers, noise, strict=True):
-        if power:
-            found = found * hermite(value, power, level)
-    return found
+    parts = [hermite(v, p, level) for v, p, level in zip(values, powers, noise, strict=True) if p]
+    return math.prod(parts[1:], start=parts[0]) if parts else np.ones_like(values[0])

@@ -32,19 +32,23 @@ class Splines:
         every = len(self.knots) - self.degree - 1
         return every if self.period is None else every - self.degree
 
-    def __call__(self, values: np.ndarray, place: int, order: int = 0) -> np.ndarray:
+    def __call__(self, values: np.ndarray, order: int = 0) -> np.ndarray:
+        """The derivatives of all of them at these values, `(count, *values)`."""
+        return np.ascontiguousarray(np.moveaxis(self.design(values, order), -1, 0))
+
+    def one(self, values: np.ndarray, place: int, order: int = 0) -> np.ndarray:
         """The derivative of one of them at these values."""
         spline = BSpline(self.knots, np.eye(len(self.knots) - self.degree - 1)[place], self.degree)
         inside = np.clip(values, self.knots[0], self.knots[-1])
         return np.asarray(spline.derivative(order)(inside) if order else spline(inside))
 
     def design(self, values: np.ndarray, order: int = 0) -> np.ndarray:
-        """The derivatives of all of them at these values, `(values, count)`."""
+        """The derivatives of all of them at these values, `(*values, count)`."""
         low, high = self.knots[self.degree], self.knots[-self.degree - 1]
         spline = BSpline(self.knots, np.eye(len(self.knots) - self.degree - 1), self.degree)
         inside = np.clip(values, low, high) if self.period is None else low + (values - low) % self.period
         found = np.asarray(spline.derivative(order)(inside) if order else spline(inside))
         if self.period is None:
             return found
-        found[:, : self.degree] += found[:, self.count :]
-        return found[:, : self.count]
+        found[..., : self.degree] += found[..., self.count :]
+        return found[..., : self.count]

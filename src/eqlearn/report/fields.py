@@ -14,6 +14,8 @@ from eqlearn.report.mathml import mathml
 
 # Pictures are at most this many points wide and high.
 WIDEST = 400
+# Of the hidden parameters, those of so many experiments are shown.
+SHOWN = 50
 BLUE, WHITE, RED = np.array([33, 102, 172]), np.array([247, 247, 247]), np.array([178, 24, 43])
 
 
@@ -32,7 +34,7 @@ def field_page(found: FoundPDE) -> str:
         "math{font-size:1.3em}table{border-collapse:collapse}td,th{padding:.2rem .8rem;text-align:left}"
         "figure{display:inline-block;margin:.5rem}img{image-rendering:pixelated;width:17rem;height:13rem}"
         "</style><body><h1>Equations of fields</h1>"
-        f"{formulas}{missed}{_constants(found)}<p>Noise at most: {noise}.</p>"
+        f"{formulas}{missed}{_constants(found)}{_latents(found)}<p>Noise at most: {noise}.</p>"
         f"{_pictures(found)}{_front(found)}"
         "</body></html>"
     )
@@ -46,6 +48,21 @@ def _constants(found: FoundPDE) -> str:
     )
     head = "<tr><th>equation</th><th>constant</th><th>standard error</th></tr>"
     return f"<table>{head}{rows}</table>" if rows else ""
+
+
+def _latents(found: FoundPDE) -> str:
+    """The hidden parameters of the first experiments."""
+    if not found.readers:
+        return ""
+    head = "".join(f"<th>{escape(r.name)}</th><th>standard error</th>" for r in found.readers)
+    rows = "".join(
+        f"<tr><td>{k + 1}</td>"
+        + "".join(f"<td>{v:.6g}</td><td>{e:.2g}</td>" for v, e in zip(values, errors, strict=True))
+        + "</tr>"
+        for k, (values, errors) in enumerate(zip(found.latents, found.latent_errors, strict=True))
+        if k < SHOWN
+    )
+    return f"<h2>Hidden parameters</h2><table><tr><th>experiment</th>{head}</tr>{rows}</table>"
 
 
 def _front(found: FoundPDE) -> str:
@@ -64,7 +81,8 @@ def _pictures(found: FoundPDE) -> str:
     observed = found.data.experiments[0]
     times = found.data.axes[found.data.time]
     moving = {n: np.gradient(v, times, axis=-1)[..., 0] for n, v in observed.items()}
-    simulated = found.simulate({n: v[..., 0] for n, v in observed.items()}, times, rates=moving)
+    start = {n: v[..., 0] for n, v in observed.items()}
+    simulated = found.simulate(start, times, rates=moving, latents=found.latents[0].tolist())
     parts = []
     for name, values in observed.items():
         size = float(np.abs(values).max()) or 1.0
@@ -85,7 +103,7 @@ def _figure(title: str, values: np.ndarray, size: float) -> str:
     image = base64.b64encode(png(values[:: steps[0], :: steps[1]] / size)).decode()
     return (
         f"<figure><img alt='{escape(title)}' src='data:image/png;base64,{image}'>"
-        f"<figcaption>{escape(title)}</figcaption></figure>"
+        f"<figcaption>{escape(title)}: blue {-size:.3g}, white 0, red {size:.3g}</figcaption></figure>"
     )
 
 

@@ -53,11 +53,11 @@ class RunFolder:
         return (self.path / RUN).exists()
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, ours: tuple[str, ...] = ()) -> Iterator[None]:
         """Makes the folder if necessary, and keeps other processes out of it while the block runs; the
-        operating system frees the lock of a process that died."""
+        operating system frees the lock of a process that died. Files named `ours` may be there."""
         there = [p.name for p in self.path.iterdir()] if self.path.is_dir() else []
-        strangers = [name for name in there if name != ROUNDS and not name.startswith(".")]
+        strangers = [name for name in there if name not in (ROUNDS, *ours) and not name.startswith(".")]
         if self.path.exists() and not self.path.is_dir():
             raise InvalidArgument(f"{self} is a file; name a folder for the run")
         if strangers and not self.holds_run:

@@ -71,6 +71,17 @@ class Field:
     def names(self) -> tuple[str, ...]:
         return tuple(self.experiments[0])
 
+    def only(self, experiment: int) -> Field:
+        """One of the experiments."""
+        made = object.__new__(Field)
+        made.__dict__.update(
+            experiments=(self.experiments[experiment],),
+            axes=self.axes,
+            time=self.time,
+            periodic=self.periodic,
+        )
+        return made
+
     @property
     def space(self) -> tuple[str, ...]:
         return tuple(self.axes)[:-1]
@@ -123,6 +134,17 @@ def check_moving(field: Field, targets: Iterable[str]) -> None:
                 f"{name} is at rest: it never changes in time, so it has no equation; name the others as "
                 "`targets`, or leave it out"
             )
+
+
+def check_experiments(field: Field, latents: int) -> None:
+    """Refuses hidden parameters without experiments that could differ in them."""
+    if not isinstance(latents, int) or latents < 0:
+        raise InvalidArgument(f"`latents` must be a whole number of at least 0, got {latents!r}")
+    if latents and len(field.experiments) < latents + 3:
+        raise InvalidArgument(
+            f"{counted(latents, 'hidden parameter')} can't be told from "
+            f"{counted(len(field.experiments), 'experiment')}; give at least {latents + 3}"
+        )
 
 
 def check_enough(field: Field, order: int, derivatives: int) -> None:

@@ -199,22 +199,25 @@ class EQLCell(nn.Module):
 class RightHandSide(nn.Module):
     """What the equations of a `cell` say, with its weights: rates of change, or the next states of a map."""
 
-    def __init__(self, cell: EQLCell) -> None:
+    def __init__(self, cell: Any) -> None:
         super().__init__()
         self.cell = cell
 
     @property
     def members(self) -> int | None:
-        return self.cell.members
+        found: int | None = self.cell.members
+        return found
 
     def forward(
         self, y: Float[Tensor, "*any states rows"], z: Float[Tensor, "*any latents rows"]
     ) -> Float[Tensor, "*more states rows"]:
-        return self.cell.law(y, z)
+        found: Tensor = self.cell.law(y, z)
+        return found
 
     def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
         """The same on SymPy expressions, first the states, then the latents."""
-        return self.cell.law_symbolic(x)
+        found: sp.Matrix = self.cell.law_symbolic(x)
+        return found
 
     def member(self, index: int) -> RightHandSide:
         """One of the population (a copy)."""

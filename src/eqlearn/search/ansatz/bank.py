@@ -26,6 +26,13 @@ from eqlearn.search.settings import MAX_DEGREE, BankSettings
 # shift.
 Made = tuple["Primitive | str", tuple[int, ...], float, float]
 
+OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "*": np.multiply,
+    "/": np.divide,
+    "+": np.add,
+    "-": np.subtract,
+}
+
 
 @dataclass(frozen=True, eq=False)
 class Bank:
@@ -129,7 +136,7 @@ class _Growth:
     made: list[Made] = field(default_factory=list)
     levels: dict[int, list[int]] = field(default_factory=dict)
     seen: set[bytes] = field(default_factory=set)
-    powers: list[tuple[int, int]] = field(default_factory=list)  # products of powers: last column, and place
+    chains: list[list[tuple[int, int]]] = field(default_factory=list)  # by last column, and place
 
     def __post_init__(self) -> None:
         self.settings: BankSettings = self.problem.settings.bank
@@ -201,7 +208,7 @@ class _Growth:
 
     def level(self, level: int) -> Iterator[tuple[np.ndarray, list[Made], Sequence[float]]]:
         """Everything of this size, in blocks: sums, products and quotients, then functions."""
-        yield from self._power_products(level)
+        yield from self._chained(level)
         for one in range(1, level - 1):
             other = level - 1 - one
             if one <= other:
@@ -217,30 +224,33 @@ class _Growth:
             for i in list(self.levels.get(level - 2, ())):
                 yield from self._on_a_grid(primitive, i, level)
 
-    def _power_products(self, level: int) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
-        """Products of powers ±1 of one column less than the level: laws of nature are full of them, so they
-        are no larger than that."""
-        times, over = (self.problem.vocabulary.named(name) for name in ("mul", "div"))
-        if times is None or over is None:
-            return
+    def _chained(self, level: int) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
+        """Products of powers ±1 of columns, and sums of columns with signs, of one column less than the
+        level: laws of nature are full of them, so they are no larger than that."""
+        columns = [(self.made[place][1][0], place) for place in self.levels.get(1, ())]
+        times, over, inverse = (self.problem.vocabulary.named(name) for name in ("mul", "div", "inv"))
         if level == 2:
-            self.powers = [(i, i) for i in range(len(self.columns))]
-            inverse = self.problem.vocabulary.named("inv")
-            for i in range(len(self.columns)):
-                if inverse is None:
-                    break
-                before = len(self.made)
-                yield 1 / self.values[i][None], [(inverse, (i,), 1.0, 0.0)], [2.0]
-                self.powers += [(i, before)] if len(self.made) > before else []
+            self.chains = [list(columns), list(columns)]
+            for column, place in columns:
+                if inverse is not None:
+                    yield from self._link(0, column, level, inverse, (place,), 1 / self.values[place])
             return
-        latest, self.powers = self.powers, []
-        for last, place in latest:
-            for column in range(last + 1, len(self.columns)):
-                for primitive, value in ((times, self.columns[column]), (over, 1 / self.columns[column])):
-                    before = len(self.made)
-                    made: list[Made] = [(primitive, (place, column), 1.0, 0.0)]
-                    yield (self.values[place] * value)[None], made, [float(level)]
-                    self.powers += [(column, before)] if len(self.made) > before else []
+        for k, signs in enumerate((((times, "*"), (over, "/")), (("+", "+"), ("-", "-")))):
+            latest, self.chains[k] = self.chains[k], []
+            for last, chain in latest:
+                for column, place in columns:
+                    for how, sign in signs if column > last else ():
+                        if how is not None:
+                            value = OPERATIONS[sign](self.values[chain], self.values[place])
+                            yield from self._link(k, column, level, how, (chain, place), value)
+
+    def _link(
+        self, k: int, column: int, level: int, how: Primitive | str, args: tuple[int, ...], value: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
+        """An entry that ends in a column, from which others go on if it is new."""
+        before = len(self.made)
+        yield value[None], [(how, args, 1.0, 0.0)], [float(level)]
+        self.chains[k] += [(column, before)] if len(self.made) > before else []
 
     def _joined(self, i: int, others: list[int]) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
         if not others:

@@ -3,22 +3,15 @@ in blocks, and worked out again where they are met."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from eqlearn.nn.primitives import Primitive
-from eqlearn.search.ansatz.bank import Bank
+from eqlearn.search.ansatz.bank import OPERATIONS, Bank
 from eqlearn.search.ansatz.layout import Sum, Unit
 from eqlearn.search.ansatz.terms import Terms
-
-_SIGNS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "*": np.multiply,
-    "/": np.divide,
-    "+": np.add,
-    "-": np.subtract,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +27,7 @@ class Couples:
     @property
     def signs(self) -> tuple[str, ...]:
         allowed = {"*": self.times is not None, "/": self.over is not None}
-        return tuple(sign for sign in _SIGNS if allowed.get(sign, True))
+        return tuple(sign for sign in OPERATIONS if allowed.get(sign, True))
 
     def blocks(self) -> Iterator[np.ndarray]:
         """The values of all couples in their order, those of one first entry at a time; NaN for what is the
@@ -42,7 +35,7 @@ class Couples:
         values = self.bank.values[: self.simplest]
         for sign in self.signs:
             for i in range(len(values)):
-                made = _SIGNS[sign](values[i], values)
+                made = OPERATIONS[sign](values[i], values)
                 if sign != "/":
                     made[: i + (sign != "*")] = np.nan
                 yield made
@@ -56,7 +49,7 @@ class Couples:
         """The couple as a term."""
         sign, i, j = self._parts(couple)
         with np.errstate(all="ignore"):
-            values = _SIGNS[sign](self.bank.values[i], self.bank.values[j])
+            values = OPERATIONS[sign](self.bank.values[i], self.bank.values[j])
         return Terms(values[None], (lambda: self._written(sign, i, j),))
 
     def _written(self, sign: str, i: int, j: int) -> Sum:

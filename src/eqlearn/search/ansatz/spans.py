@@ -17,7 +17,7 @@ import numpy as np
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SPAN, credible
-from eqlearn.search.ansatz.bank import Bank, exact_ground, grown, is_for_banks
+from eqlearn.search.ansatz.bank import OPERATIONS, Bank, exact_ground, grown, is_for_banks
 from eqlearn.search.ansatz.couples import Couples
 from eqlearn.search.ansatz.keys import Keys
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
@@ -26,15 +26,6 @@ from eqlearn.search.ansatz.target_transform import TargetTransform
 from eqlearn.search.ansatz.terms import Terms, few_terms, holds, orthonormal, undone_rows
 from eqlearn.search.problem import Problem
 from eqlearn.search.settings import Span
-
-# What one more operation makes of a target, by an entry h, and what undoes it.
-_OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "/": lambda t, h: t / h,
-    "*": lambda t, h: t * h,
-    "-": lambda t, h: t - h,
-    "+": lambda t, h: t + h,
-}
-_BACK = dict(zip(_OPERATIONS, (_OPERATIONS[sign] for sign in "*/+-"), strict=True))
 
 
 def span_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
@@ -131,14 +122,14 @@ class _Frame:
         """The target with one entry taken off, and with one of so many and then another."""
         values = self.bank.values
         one, few = np.arange(len(values))[:, None], np.arange(min(twice, len(values)))
-        for sign, operation in _OPERATIONS.items():
+        for sign, operation in OPERATIONS.items():  # what one more makes of a target, by an entry
             yield _Taken(sign, one, operation(y, values))
         if len(few):
             two = np.stack(np.meshgrid(few, few, indexing="ij"), axis=-1).reshape(-1, 2)
             for first in "-+":
-                before = _OPERATIONS[first](y, values[few])[two[:, 0]]
+                before = OPERATIONS[first](y, values[few])[two[:, 0]]
                 for second in "/*":
-                    yield _Taken(first + second, two, _OPERATIONS[second](before, values[two[:, 1]]))
+                    yield _Taken(first + second, two, OPERATIONS[second](before, values[two[:, 1]]))
 
     def _joined(
         self, taken: _Taken, unit: Primitive | None, target: np.ndarray | None

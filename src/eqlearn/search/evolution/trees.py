@@ -16,17 +16,13 @@ import torch
 
 from eqlearn.functions import TORCH
 from eqlearn.nn.primitives import Primitive
+from eqlearn.search.ansatz.bank import OPERATIONS
 from eqlearn.search.ansatz.layout import Sum, Unit
 from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.symbolic.tape import Tape, lower
 
 EMPTY = -1
-_SIGNS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "+": np.add,
-    "-": np.subtract,
-    "*": np.multiply,
-    "/": np.divide,
-}
+_SIGNS = ("+", "-", "*", "/")
 
 
 @dataclass(frozen=True)
@@ -179,7 +175,7 @@ class Trees:
             elif operations.arity[code] == 1:
                 result = applied(operations.function(code), values[one])
             else:
-                result = _SIGNS[operations.sign(code)](values[one], values[two])
+                result = OPERATIONS[operations.sign(code)](values[one], values[two])
             plain[nodes] = result
             values[nodes] = factor[nodes] * result + shift[nodes]
         return values.reshape(shape), plain.reshape(shape)

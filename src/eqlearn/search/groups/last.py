@@ -175,7 +175,8 @@ def adapted(candidate: Candidate, new_group: Any) -> Candidate:
     if not (isinstance(new_group, tuple | list) and len(new_group) == 2):
         raise WrongType("`new_group` must be a pair `(X, y)` of rows of one group that was not fitted")
     columns = equation.variables[: -len(varying.names)]
-    table, _ = read_table(*new_group, None, columns)
+    X, y = new_group
+    table, _ = read_table(X, y, None, columns)
     rows = GroupedRows.of(table, Groups(varying.group, (0,), np.zeros(table.rows, dtype=np.int64)))
     alone = structure_of(equation, len(columns)).fixed(dict(enumerate(equation.constants)))
     mean, spread = (torch.from_numpy(row) for row in varying.population)
