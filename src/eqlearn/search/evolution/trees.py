@@ -6,7 +6,7 @@ need no nodes: its value is factor · operation(children) + shift.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
