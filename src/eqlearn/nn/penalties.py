@@ -21,13 +21,12 @@ Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
 def smooth_half(w: Float[Tensor, "*any"], a: float) -> Float[Tensor, "*any"]:
     """√|w|, smoothed below `a` so that its slope stays finite: the paper's L*₀.₅.
 
-    The polynomial -w⁴/8a³ + 3w²/4a + 3a/8 is written in t = (w/a)², clamped to 1 beyond `a`: an infinite
-    slope in the branch not taken would leak through `where`.
+    The polynomial -w⁴/8a³ + 3w²/4a + 3a/8 is written in u = w/a, clamped to ±1, so that it stays at a beyond
+    `a`, where the rest of |w| is added.
     """
-    size = w.abs()
-    t = (size / a).clamp(max=1.0)
-    t = t * t
-    return torch.where(size < a, (3 + t * (6 - t)) * (a / 8), size).sqrt()
+    u = (w / a).clamp(min=-1.0, max=1.0)
+    t = u * u
+    return ((3 + t * (6 - t)) * (a / 8) + (w - a * u).abs()).sqrt()
 
 
 @dataclass(frozen=True)

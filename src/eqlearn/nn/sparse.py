@@ -123,9 +123,13 @@ class SparseLinear(nn.Module):
             self.gate = HardConcrete(shape, torch.tensor(list(seeds or range(members or 1))))
 
     @property
+    def product(self) -> Float[Tensor, "*members out in"]:
+        """`raw`, times its gate if any: the weight before its mask."""
+        return self.raw if self.gate is None else self.raw * self.gate()
+
+    @property
     def weight(self) -> Float[Tensor, "*members out in"]:
-        raw = self.raw if self.gate is None else self.raw * self.gate()
-        return torch.where(self.mask, raw, 0.0)
+        return torch.where(self.mask, self.product, 0.0)
 
     def forward(self, x: Float[Tensor, "*any in rows"]) -> Float[Tensor, "*more out rows"]:
         return self.weight @ x if self.training else _silent_product(self.weight, x)
