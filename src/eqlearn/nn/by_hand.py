@@ -222,33 +222,36 @@ class Propagation:
 
 @dataclass(frozen=True)
 class SmoothedRoots:
-    """The sum of the paper's L*₀.₅ over the entries of some weights that their masks leave."""
+    """The sum of the paper's L*₀.₅ over those entries of some weights that their masks leave."""
 
     a: float
     masks: Sequence[Tensor]
 
     def plain(self, *raw: Tensor) -> Tensor:
-        entries = zip(raw, self.masks, strict=True)
-        return sum(
-            (torch.where(m, smoothed_root(w, self.a), 0.0).sum(dim=(-2, -1)) for w, m in entries),
-            start=raw[0].new_zeros(()),
-        )
+        w, mask = _in_a_row(raw), _in_a_row(self.masks)
+        return torch.where(mask, smoothed_root(w, self.a), 0.0).sum(dim=-1)
 
-    def forward(self, *raw: Tensor) -> tuple[Tensor, Any]:
-        w, mask = (torch.cat([t.flatten(-2) for t in ts], dim=-1) for ts in (raw, self.masks))
-        u = (w / self.a).clamp_(min=-1.0, max=1.0)
-        t = u * u
+    def forward(self, *raw: Tensor) -> tuple[Tensor, Tensor]:
+        w, mask = _in_a_row(raw), _in_a_row(self.masks)
         root = smoothed_root(w, self.a)
-        slope = u.mul_(3 - t).div_(root).mul_(mask)
-        return (root * mask).sum(dim=-1), slope
+        u = (w / self.a).clamp_(min=-1.0, max=1.0)
+        slope = (3 - u * u).mul_(u).div_(root).mul_(mask)
+        return root.mul_(mask).sum(dim=-1), slope
 
-    def backward(self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Gradients:
-        slopes = (kept * (dy / 4)[..., None]).split([w.shape[-2] * w.shape[-1] for w in inputs], dim=-1)
-        return [s.view(w.shape) for s, w in zip(slopes, inputs, strict=True)]
+    def backward(
+        self, dy: Tensor, kept: Tensor, inputs: Sequence[Tensor], wanted: Sequence[bool]
+    ) -> Gradients:
+        pieces = (kept * (dy / 4)[..., None]).split([w.shape[-2] * w.shape[-1] for w in inputs], dim=-1)
+        return [piece.reshape(w.shape) for piece, w in zip(pieces, inputs, strict=True)]
+
+
+def _in_a_row(tensors: Sequence[Tensor]) -> Tensor:
+    return torch.cat([t.flatten(-2) for t in tensors], dim=-1)
 
 
 def smoothed_root(w: Tensor, a: float) -> Tensor:
-    """√|w|, smoothed below `a`."""
+    """√|w|, smoothed below `a`: the polynomial -w⁴/8a³ + 3w²/4a + 3a/8 is written in u = w/a, clamped to ±1,
+    so that it stays at a beyond `a`, where the rest of |w| is added."""
     u = (w / a).clamp(min=-1.0, max=1.0)
     t = u * u
     return ((3 + t * (6 - t)) * (a / 8) + (w - a * u).abs()).sqrt()

@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eqlearn.errors import Diverged, InvalidArgument, NotFinite
+from eqlearn.nn.by_hand import MeanSquare, by_hand
 from eqlearn.nn.eql import EQL, INITS, Init
 from eqlearn.nn.penalties import L0, Penalty, SmoothHalf
 from eqlearn.nn.primitives import PAPER, RELEASED, PrimitivesLike
@@ -145,7 +146,7 @@ def train_population(
     network = preset.build(x.shape[-2], target.shape[-2], seeds).to(x)
 
     def loss(model: EQL, phase: Phase) -> Tensor:
-        return (model.propagate(x) - target).square().mean(dim=(-2, -1))
+        return by_hand(MeanSquare(target), model.propagate(x))
 
     run = train(
         network, loss, preset.schedule, penalty=preset.penalty, optimiser=preset.optimiser,
