@@ -116,8 +116,8 @@ _FEW = 2**15
 
 
 class _Room:
-    """Buffers for one layer: arguments `g`, what the next map sees `h`, and their gradients; as tensors, or as
-    arrays on the same memory. What is done block by block is laid out once."""
+    """Buffers for one layer: arguments `g`, what the next map sees `h`, and their gradients, as tensors or as
+    arrays. What is done block by block is laid out once."""
 
     def __init__(
         self, layer: SymbolicLayer, like: Tensor, lead: torch.Size, beside: int, arrays: bool
