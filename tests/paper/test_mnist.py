@@ -139,6 +139,29 @@ def test_the_papers_recipe_is_its_text():
     assert (recipe.batch, recipe.pairs, recipe.augmentation) == (200, None, None)
 
 
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_keeps_what_its_encoder_is_on_smaller_images(recipe):
+    large, small = (Condition(recipe=recipe, dataset=d).full_recipe().encoder for d in ("mnist", "digits"))
+
+    assert {**large, "channels": (16, 32), "kernel": 3} == small
+
+
+def test_encoders_of_the_recipes_start_as_in_keras():
+    encoder = build(Condition(recipe="released-half", dataset="digits"), 8, 0).encoder
+
+    assert not any(p.any() for name, p in encoder.features.named_parameters() if name.endswith("bias"))
+    assert encoder.normalise.eps == 1e-3
+    bound = (6 / (1 * 9 + 16 * 9)) ** 0.5
+    assert 0.8 * bound < float(encoder.features[0].weight.abs().max()) <= bound
+
+
+@pytest.mark.parametrize("recipe", ["paper-l0", "released-l0"])
+def test_l0_starts_with_an_uncut_spread_of_a_half_and_a_readout_from_0_to_1(recipe):
+    init = RECIPES[recipe].init
+
+    assert (init.first, init.middle, init.truncate, init.uniform_readout) == (0.5, 0.5, None, True)
+
+
 @pytest.mark.parametrize("dataset", SEARCHES)
 def test_a_relu_twin_has_our_encoder_batches_and_steps(dataset):
     condition = Condition(dataset=dataset, network="relu")
