@@ -1,5 +1,5 @@
-"""One training step (loss, penalty, gradients, update) of the paper's network: alone, in populations, and beside
-the same network in plain PyTorch, unit by unit.
+"""One training step (loss, penalty, gradients, update) of the paper's network: alone, in populations, and
+beside the same network in plain PyTorch, unit by unit.
 
     python benchmarks/step.py [--rows 256] [--rounds 40] [--threads 1] [--device cpu] [--out FILE.json]
 

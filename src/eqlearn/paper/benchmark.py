@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -151,6 +151,14 @@ def _faithful(target: Target, condition: Condition, seeds: Sequence[int]) -> Ite
         )
         yield {**judged, "seed": seed, "seconds": trained.seconds / len(seeds),
                "restarts": 1 + trained.restarts[i]}  # fmt: skip
+
+
+def seen(target: Target, trial: Mapping[str, Any]) -> bool:
+    """Whether an eye might count a trial's equation as right."""
+    if not trial["equation"] or trial["tier"] != "wrong":
+        return bool(trial["equation"])
+    equation = Equation.parse(trial["equation"], target.variables)
+    return judge(equation, target.truth, target.box, paper=EYE).tier != "wrong"
 
 
 def _judged(target: Target, equation: Equation, errors: list[float] | None) -> dict[str, Any]:

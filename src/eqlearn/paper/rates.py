@@ -41,7 +41,7 @@ def summary(trials: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "exact": sum(t["tier"] == "exact" for t in trials),
         "symbolic": right,
         "paper": right + sum(t["tier"] == "paper" for t in trials),
-        "eye": sum(t.get("eye", t["tier"] != "wrong") for t in trials),
+        "eye": sum(bool(t.get("eye")) for t in trials) if any("eye" in t for t in trials) else None,
         "interval": interval(right, len(trials)),
         "seconds": median(t["seconds"] for t in trials),
         "restarts": restarts / len(trials),
@@ -70,7 +70,12 @@ def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> st
         tiers = ("exact", "symbolic", "paper", "eye")
         exact, symbolic, counted, eye = (f"{s[tier]}/{s['trials']}" for tier in tiers)
         row = [f"`{name}`", _shown(paper.get(name), "g"), exact, f"**{symbolic}**"]
-        row += ["{:.2f} to {:.2f}".format(*s["interval"]), counted, eye, f"{s['restarts']:.2f}"]
+        row += [
+            "{:.2f} to {:.2f}".format(*s["interval"]),
+            counted,
+            "" if s["eye"] is None else eye,
+            f"{s['restarts']:.2f}",
+        ]
         row += [f"{s['per_restart']:.2f}", _named(s["methods"]), f"{s['seconds']:.2f}"]
         rows.append([*row, _shown(s["extrapolation_error"], ".1e")])
     return table(heads, rows)
@@ -78,9 +83,9 @@ def benchmark_table(ledger: Mapping[str, Any], paper: Mapping[str, float]) -> st
 
 def rate(trials: Sequence[Mapping[str, Any]], tier: str = "symbolic") -> str:
     """Successes of all trials started, with their 95 % interval; `tier` "paper" lets small terms pass, "eye"
-    counts as an eye might (ledgers of before do not say it, and count as "paper")."""
+    counts as an eye might."""
     if tier == "eye":
-        right = sum(t.get("eye", t["tier"] != "wrong") for t in trials)
+        right = sum(bool(t.get("eye")) for t in trials)
     else:
         right = sum(t["tier"] in RIGHT or t["tier"] == tier for t in trials)
     low, high = interval(right, len(trials))
@@ -94,9 +99,13 @@ def rates_table(
 ) -> str:
     """Success rates function by function, a column for each ledger, the paper's rates before them.
 
-    The columns named in `as_the_authors` let small terms pass; beside each is one that counts as an eye might.
+    Columns named in `as_the_authors` let small terms pass; beside each is one that counts as an eye might.
     """
-    eyed = {f"{t}, as an eye": ledger for t, ledger in columns.items() if t in as_the_authors}
+    eyed = {
+        f"{title}, as an eye": ledger
+        for title, ledger in columns.items()
+        if title in as_the_authors and any("eye" in t for t in ledger["trials"].values())
+    }
     columns = {**columns, **eyed}
     groups = {name: by_field(ledger, "function") for name, ledger in columns.items()}
     functions = list(dict.fromkeys(function for group in groups.values() for function in group))
