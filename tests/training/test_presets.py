@@ -44,11 +44,12 @@ def test_l0_is_one_phase_without_pruning(name, penalty):
     assert facts(name) == [(20_001, 1e-2, penalty, None)]
 
 
-def test_the_released_penalty_of_l0_prefers_half_a_law_and_the_papers_does_not():
-    without_product = 1 / 36  # the mean square of xy/2 on [-1, 1]
+@pytest.mark.parametrize(("name", "keeps"), [("paper-l0", True), ("released-l0", False)])
+def test_which_weight_of_l0_leaves_the_product_in_xy_2_plus_z_2(name, keeps):
+    penalty = PRESETS[name].schedule[0].penalty
+    whole, without_product = 5 * penalty, 2 * penalty + 1 / 36  # the mean square of xy/2 on [-1, 1]
 
-    assert 5 * 1e-2 > 2 * 1e-2 + without_product
-    assert 5 * 5e-3 < 2 * 5e-3 + without_product
+    assert (whole < without_product) is keeps
 
 
 def test_members_that_fail_begin_again_and_are_counted():

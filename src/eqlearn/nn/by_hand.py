@@ -46,18 +46,19 @@ def by_hand(rule: Rule, *inputs: Tensor) -> Tensor:
     Where something else than a gradient is asked for (`torch.func`, `torch.compile`, forward mode, no
     gradient at all), it is `plain` that is computed.
     """
-    if not torch.is_grad_enabled() or transformed():
+    if not torch.is_grad_enabled() or transformed(inputs[0]):
         return rule.plain(*inputs)
     y: Tensor = _Step.apply(rule, *inputs)
     return y
 
 
-def transformed() -> bool:
-    """Whether a transformation is under way that custom derivatives do not go through."""
+def transformed(x: Tensor) -> bool:
+    """Whether a transformation is under way that custom derivatives do not go through, or another precision."""
     return (
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
         or forward_ad._current_level >= 0
+        or torch.is_autocast_enabled(x.device.type)
     )
 
 
@@ -206,11 +207,9 @@ class Propagation:
         layers, scratch = self.network.layers, self.network.scratch
         lead = torch.broadcast_shapes(x.shape[:-2], raw[0].shape[:-2])
         few = math.prod(lead) * x.shape[-1] * max(w.shape[-1] for w in raw) <= _FEW
-        arrays = (
-            few
-            and x.device.type == "cpu"
-            and all(p.pullback or not p.arity for layer in layers for p, _ in layer.blocks)
-        )
+        known = x.device.type == "cpu" and x.dtype == raw[0].dtype in (torch.float32, torch.float64)
+        blocks = [primitive for layer in layers for primitive, _ in layer.blocks]
+        arrays = few and known and all(p.pullback is not None or p.arity == 0 for p in blocks)
         key = (x.dtype, x.device, lead, x.shape[-1], arrays)
         while scratch:
             known, rooms = scratch.pop()
