@@ -53,7 +53,7 @@ def by_hand(rule: Rule, *inputs: Tensor) -> Tensor:
 
 
 def transformed(x: Tensor) -> bool:
-    """Whether a transformation is under way that custom derivatives do not go through, or another precision."""
+    """Whether something is under way that custom derivatives do not go through, or in another precision."""
     return (
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
