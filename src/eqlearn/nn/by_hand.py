@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -18,12 +18,10 @@ from torch.autograd import forward_ad
 
 from eqlearn.functions import NUMPY, TORCH
 
-if TYPE_CHECKING:
-    from eqlearn.nn.eql import EQL, SymbolicLayer
-
 Gradients = Sequence[Tensor | None]
 
 
+@runtime_checkable
 class Rule(Protocol):
     """A function of tensors with a derivative of its own.
 
@@ -147,7 +145,7 @@ class _Room:
 class Propagation:
     """`EQL.propagate` for inputs and the raw weights of each map, which the masks are applied to here."""
 
-    def __init__(self, network: EQL) -> None:
+    def __init__(self, network: Any) -> None:
         linears = network.linears
         self.network = network
         self.inputs = [linear.product for linear in linears]
