@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
 from typing import Any, TypeAlias
@@ -33,8 +33,8 @@ class Primitive:
     trains (`guarded=True`), not in `eval()` nor in the exported formula. `even` lists the arguments of which
     the guard sees only the magnitude, so that a search may flip their sign.
 
-    `pullback(dh, h, *args)`, if written, gives the gradient of each argument of the guarded value `h` from
-    that of `h`, faster than autograd.
+    `pullback(m, dh, h, *args)`, if written, gives the gradient of each argument of the guarded value `h` from
+    that of `h`, on tensors and on NumPy's arrays, faster than autograd.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Plain:
 def _plain(function: Function) -> Primitive:
     name = _OTHER_NAMES.get(function.name, function.name)
     even = (0,) if function.domain == _HALF_LINE else ()
-    return Primitive(name, 1, Plain(function), _guard(function), even, _PULLBACKS.get(function.name))
+    return Primitive(name, 1, Plain(function), _guard(function), even)
 
 
 def _guard(function: Function) -> Guard | None:
@@ -141,12 +141,21 @@ _EDGE, _LARGEST = 1e-6, 80.0
 _OTHER_NAMES = {"sin": "sin1", "sigmoid": "logistic"}
 
 
+# Those of what trains most; of the others, autograd finds them.
 _PULLBACKS: dict[str, Guard] = {
-    "sin": lambda m, d, h, g: (d * m.cos(g),),
+    "id": lambda m, d, h, g: (d,),
+    "square": lambda m, d, h, g: (2 * d * g,),
+    "mul": lambda m, d, h, a, b: (d * b, d * a),
+    "mul10": lambda m, d, h, a, b: (10 * d * b, 10 * d * a),
+    "sin": lambda m, d, h, g: (d * (2 * math.pi * m.cos(2 * math.pi * g)),),
+    "sin4": lambda m, d, h, g: (d * (4 * math.pi * m.cos(4 * math.pi * g)),),
+    "sin1": lambda m, d, h, g: (d * m.cos(g),),
     "cos": lambda m, d, h, g: (-d * m.sin(g),),
     "tanh": lambda m, d, h, g: (d * (1 - h * h),),
-    "sigmoid": lambda m, d, h, g: (d * (h * (1 - h)),),
+    "sigmoid": lambda m, d, h, g: (d * (20 * h * (1 - h)),),
+    "logistic": lambda m, d, h, g: (d * (h * (1 - h)),),
     "exp": lambda m, d, h, g: (d * h * (g <= _LARGEST),),
+    "expm1e": lambda m, d, h, g: (d * (h + 1 / math.e) * (g <= _LARGEST),),
 }
 
 
@@ -158,42 +167,25 @@ def _power_domain(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     return a.abs().clip(min=1e-4), b.clip(min=-6.0, max=6.0)
 
 
-def _wave(rate: float) -> Guard:
-    return lambda m, d, h, g: (d * (rate * m.cos(rate * g)),)
-
-
 # Where the mathematics is undefined or overflows, training sees instead: the exponential and the hyperbolic
 # functions of at most 80, log and sqrt of |g| (at least 1e-6), other functions 1e-6 inside their domain, a
 # divisor at least 1e-3 away from zero, |a| (at least 1e-4) to a power between -6 and 6. Outside training the
 # formula holds as it stands: log(-1) is NaN, 1/0 is infinite.
 PRIMITIVES: dict[str, Primitive] = {
-    p.name: p
+    p.name: replace(p, pullback=_PULLBACKS.get(p.name))
     for p in (
         # The paper's set (appendix "EQL Network Details"). The constant takes no argument: a weight in
         # front of it could change nothing.
         Primitive("one", 0, lambda m: 1),
-        Primitive("id", 1, lambda m, g: g, pullback=lambda m, d, h, g: (d,)),
-        Primitive("square", 1, lambda m, g: g**2, pullback=lambda m, d, h, g: (2 * d * g,)),
-        Primitive("sin", 1, lambda m, g: m.sin(2 * m.pi * g), pullback=_wave(2 * math.pi)),
-        Primitive(
-            "sigmoid",
-            1,
-            lambda m, g: m.sigmoid(20 * g),
-            pullback=lambda m, d, h, g: (d * (20 * h * (1 - h)),),
-        ),
-        Primitive("mul", 2, lambda m, a, b: a * b, pullback=lambda m, d, h, a, b: (d * b, d * a)),
+        Primitive("id", 1, lambda m, g: g),
+        Primitive("square", 1, lambda m, g: g**2),
+        Primitive("sin", 1, lambda m, g: m.sin(2 * m.pi * g)),
+        Primitive("sigmoid", 1, lambda m, g: m.sigmoid(20 * g)),
+        Primitive("mul", 2, lambda m, a, b: a * b),
         # The released code's variants.
-        Primitive("sin4", 1, lambda m, g: m.sin(4 * m.pi * g), pullback=_wave(4 * math.pi)),
-        Primitive(
-            "expm1e",
-            1,
-            lambda m, g: (m.exp(g) - 1) / m.e,
-            _guard(FUNCTIONS["exp"]),
-            pullback=lambda m, d, h, g: (d * (h + 1 / math.e) * (g <= _LARGEST),),
-        ),
-        Primitive(
-            "mul10", 2, lambda m, a, b: 10 * a * b, pullback=lambda m, d, h, a, b: (10 * d * b, 10 * d * a)
-        ),
+        Primitive("sin4", 1, lambda m, g: m.sin(4 * m.pi * g)),
+        Primitive("expm1e", 1, lambda m, g: (m.exp(g) - 1) / m.e, _guard(FUNCTIONS["exp"])),
+        Primitive("mul10", 2, lambda m, a, b: 10 * a * b),
         # What a scientist expects beside them: every function of the table, and these.
         *map(_plain, FUNCTIONS.values()),
         Primitive("inv", 1, lambda m, g: 1 / g, lambda g: (_away_from_zero(g),)),
