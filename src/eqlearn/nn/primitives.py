@@ -56,9 +56,7 @@ class Primitive:
 
     def __call__(self, *args: Tensor, guarded: bool = False) -> Any:
         """The value on tensors; of no arguments, a plain number."""
-        if guarded and self.guard is not None:
-            args = self.guard(*args)
-        return self.formula(TORCH, *args)
+        return self.trained(TORCH, *args) if guarded else self.formula(TORCH, *args)
 
     def trained(self, m: Algebra, *args: Any) -> Any:
         """The guarded value on tensors, or on arrays where the derivative is written for them too."""
