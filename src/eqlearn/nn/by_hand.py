@@ -56,7 +56,7 @@ def transformed(x: Tensor) -> bool:
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
         or forward_ad._current_level >= 0
-        or torch.is_autocast_enabled(x.device.type)
+        or (x.device.type in ("cpu", "cuda") and torch.is_autocast_enabled(x.device.type))
     )
 
 
@@ -134,7 +134,7 @@ class _Room:
         for (primitive, count), places in zip(layer.blocks, layer.places, strict=True):
             start, end = end, end + count
             if primitive.arity == 0:
-                self.values.append((partial(lambda one: one, room(count, primitive())), ()))
+                self.values.append((partial(lambda one: one, room(count, float(primitive()))), ()))
                 continue
             arguments = [self.g[..., rows, :] for rows in places]
             of_block = self.dh[..., start:end, :], self.h[..., start:end, :], *arguments
