@@ -91,8 +91,9 @@ small networks, and what is left is refitted in double precision. The paper's re
 `2.53*sin(0.405*x)` for `x`, which the penalty likes for their small weights; the released code trains for
 12,000 steps before freezing, the first of them at a rate of 0.1, and it is this recipe whose rates resemble
 those printed with L0.5. With L0 they stay below: most of the wrong equations for `x*y/2+z/2` have lost the
-product, whose share is small, and often one sine stands for the sigmoid. What is left between them may be
-the data (here each seed has its own) and the eye that counted."""
+product, whose share is small, and often one sine stands for the sigmoid. Counting as an eye might changes
+no row of the released recipe with L0.5, so what is left between them and those printed may be the data (here
+each seed has its own) or trials that began again."""
 
 CONDITIONS_TELL = """\
 The paper says that 10 % of noise still let it find the right equations, and that `(x+y*z)**3` was found
