@@ -29,9 +29,11 @@ class Rule(Protocol):
     None where it is not `wanted`. `plain` is the same function in operations that autograd knows.
     """
 
-    def plain(self, *inputs: Tensor) -> Tensor: ...
+    @property
+    def plain(self) -> Callable[..., Tensor]: ...
 
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, Any]: ...
+    @property
+    def forward(self) -> Callable[..., tuple[Tensor, Any]]: ...
 
     def backward(
         self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]
@@ -69,7 +71,7 @@ class _Step(torch.autograd.Function):
         return y
 
     @staticmethod
-    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         rule, inputs, wanted = ctx.rule, ctx.saved_tensors, ctx.needs_input_grad[1:]
         if torch.is_grad_enabled():  # the derivative will be differentiated in its turn
             asked = [x for x, w in zip(inputs, wanted, strict=True) if w]
@@ -156,7 +158,8 @@ class Propagation:
         weights = [torch.where(mask, w, 0.0) for mask, w in zip(self.masks, raw, strict=True)]
         for depth, (layer, weight) in enumerate(zip(network.layers, weights, strict=False)):
             h = layer.values(weight @ network.widen(h, x, depth))
-        return weights[-1] @ network.widen(h, x, len(weights) - 1)
+        y: Tensor = weights[-1] @ network.widen(h, x, len(weights) - 1)
+        return y
 
     def forward(self, x: Tensor, *raw: Tensor) -> tuple[Tensor, Any]:
         network, (key, rooms) = self.network, self._rooms(x, raw)

@@ -222,7 +222,8 @@ class EQL(nn.Module):
         if x.dim() > 2 and self.members is not None and x.shape[0] != self.members:
             raise InvalidArgument(f"`x` has inputs for {x.shape[0]} members, the network has {self.members}")
         if self.training and torch.is_grad_enabled() and not transformed(x) and not self._hooked():
-            return by_hand(rule := Propagation(self), x, *rule.inputs)
+            rule = Propagation(self)
+            return by_hand(rule, x, *rule.inputs)
         h = x
         for depth, layer in enumerate(self.layers):
             h = layer(self.widen(h, x, depth))

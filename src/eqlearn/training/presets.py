@@ -150,7 +150,7 @@ def train_population(
     if isinstance(preset, str):
         preset = PRESETS[checked_choice("preset", preset, PRESETS)]
     x, target = _feature_major(X, y, len(seeds))
-    tell = {"record_every": record_every, "on_record": on_record}
+    tell: dict[str, Any] = {"record_every": record_every, "on_record": on_record}
     trained = _trained(preset, x, target, seeds, **tell)
     restarts, seconds, final = [0] * len(seeds), trained.seconds, trained.loss.clone()
     failed = {f.member: f for f in trained.failures if f.member is not None}
@@ -158,8 +158,8 @@ def train_population(
         places = sorted(failed)
         if not places:
             break
-        own = (t[places] if t.dim() == 3 else t for t in (x, target))
-        again = _trained(preset, *own, [restart_seed(seeds[i], restart) for i in places], **tell)
+        mine, its = (t[places] if t.dim() == 3 else t for t in (x, target))
+        again = _trained(preset, mine, its, [restart_seed(seeds[i], restart) for i in places], **tell)
         whole, part = trained.network.state_dict(), again.network.state_dict()
         for name, tensor in whole.items():
             tensor[places] = part[name]
