@@ -120,9 +120,7 @@ class _Room:
     """Buffers for one layer: arguments `g`, what the next map sees `h`, and their gradients, as tensors or as
     arrays. What is done block by block is laid out once."""
 
-    def __init__(
-        self, layer: SymbolicLayer, like: Tensor, lead: torch.Size, beside: int, arrays: bool
-    ) -> None:
+    def __init__(self, layer: Any, like: Tensor, lead: torch.Size, beside: int, arrays: bool) -> None:
         def room(size: int, value: float = 1.0) -> Any:
             self.tensor = like.new_full((*lead, size, like.shape[-1]), value)
             return self.tensor.numpy() if arrays else self.tensor
