@@ -54,7 +54,7 @@ def test_same_padding_keeps_all_times_and_needs_a_stride_of_one():
     assert encoder(shape={"padding": "same"})(X).shape == (len(X), 1)
     with pytest.raises(InvalidArgument, match="'same' needs a `stride` of 1, got 2"):
         EncoderShape(padding="same", stride=2)
-    with pytest.raises(InvalidArgument, match="`padding`"):
+    with pytest.raises(UnknownName, match="padding"):
         EncoderShape(padding="full")
 
 
