@@ -54,8 +54,6 @@ def test_same_padding_keeps_all_times_and_needs_a_stride_of_one():
     assert encoder(shape={"padding": "same"})(X).shape == (len(X), 1)
     with pytest.raises(InvalidArgument, match="'same' needs a `stride` of 1, got 2"):
         EncoderShape(padding="same", stride=2)
-    with pytest.raises(UnknownName, match="padding"):
-        EncoderShape(padding="full")
 
 
 def test_the_normalisation_adds_its_epsilon_to_the_variance():
