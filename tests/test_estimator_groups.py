@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eqlearn import EQLRegressor, UnknownName
+from eqlearn import EQLRegressor, UnknownName, WrongType
 from eqlearn.errors import InvalidArgument
 
 RNG = np.random.default_rng(0)
@@ -29,18 +29,21 @@ def test_the_equation_names_what_varies_and_the_table_has_its_values(model):
 def test_predictions_need_the_group_of_each_row(model):
     np.testing.assert_allclose(model.predict(X[:20], groups=G[:20]), Y[:20])
     np.testing.assert_allclose(model.predict(X[:1], groups="s0"), Y[:1])
+    np.testing.assert_allclose(model.predict(X.assign(sample=G)[:20], groups="sample"), Y[:20])
     with pytest.raises(InvalidArgument, match="give `groups`"):
         model.predict(X)
     with pytest.raises(UnknownName, match=r"'s9'.*`new_group`"):
         model.predict(X[:1], groups=["s9"])
 
 
-def test_a_new_group_is_fitted_to_its_rows(model):
+def test_a_new_group_is_fitted_to_its_rows(model, unchecked_types):
     known = pd.DataFrame({"x": [1.0, 2.0]})
 
     predicted = model.predict(pd.DataFrame({"x": [3.0]}), new_group=(known, [4.4, 7.4]))
 
     assert predicted.tolist() == pytest.approx([10.4])
+    with pytest.raises(WrongType, match="`new_group` must be a pair"):
+        model.predict(X[:1], new_group=3)
 
 
 def test_the_order_of_rows_does_not_matter(model):

@@ -18,7 +18,8 @@ _HOMES = {
     "eqlearn.nn.primitives": "PRIMITIVES Primitive register",
     "eqlearn.nn.sparse": "SparseLinear prune_ settle_ weights_left",
     "eqlearn.nn.penalties": "L0 Group Lq Penalty SmoothHalf sparsity",
-    "eqlearn.nn.eql": "EQL INITS Init",
+    "eqlearn.nn.eql": "EQL",
+    "eqlearn.nn.inits": "INITS Init",
     # Training: how you train them
     "eqlearn.training.schedule": "Phase Schedule",
     "eqlearn.training.loop": "Record Training train",

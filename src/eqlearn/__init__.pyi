@@ -61,8 +61,8 @@ from eqlearn.latent.settings import DynamicsSearch as DynamicsSearch
 from eqlearn.latent.settings import LatentSettings as LatentSettings
 from eqlearn.latent.stages import LatentProgress as LatentProgress
 from eqlearn.nn.eql import EQL as EQL
-from eqlearn.nn.eql import INITS as INITS
-from eqlearn.nn.eql import Init as Init
+from eqlearn.nn.inits import INITS as INITS
+from eqlearn.nn.inits import Init as Init
 from eqlearn.nn.penalties import L0 as L0
 from eqlearn.nn.penalties import Group as Group
 from eqlearn.nn.penalties import Lq as Lq

@@ -29,7 +29,7 @@ from eqlearn.search.units.dimensional import constant_units
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import noise_of
 from eqlearn.training.presets import Preset
-from eqlearn.validation.groups import arrange_groups
+from eqlearn.validation.groups import arrange_groups, taken_apart
 from eqlearn.validation.options import check_number, check_together, checked_choice, seed_of
 from eqlearn.validation.table import (
     Table,
@@ -131,15 +131,14 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         """Searches for the equation.
 
         `sample_weight` holds the weight of each row; whole numbers count equal rows. `extrapolation` is data
-        `(X, y)` outside the training range, never fitted. `groups`, `varies`, `y_error` and `x_error` are as
-        for `discover`.
+        `(X, y)` outside the training range, never fitted. The others are as for `discover`.
         """
         checked_choice("`multi_output`", self.multi_output, ("shared", "separate"))
         for name, kind in _NUMBERS.items():
             check_number(name, getattr(self, name), kind)
         # scikit-learn's own message does not say which columns share a name.
         check_unique(getattr(X, "columns", ()))
-        names = column_names(y)
+        names, (X, groups) = column_names(y), taken_apart(X, groups)
         X, y = validate_data(
             self, X, y, dtype=np.float64, y_numeric=True, multi_output=True, ensure_min_samples=2
         )
@@ -297,11 +296,12 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         group that was not in the fit, whose constants are fitted to them and used for all rows of `X`.
         """
         check_is_fitted(self)
+        X, groups = taken_apart(X, groups)
         X = validate_data(self, X, reset=False, dtype=np.float64)
         columns = []
         for candidate in self._candidates(index):
             if new_group is not None:
-                candidate, groups = adapted(candidate, *new_group), np.zeros(len(X), dtype=int)
+                candidate, groups = adapted(candidate, new_group), np.zeros(len(X), dtype=int)
             inputs = candidate.inputs(X, groups)
             columns += [equation(inputs) for equation in candidate.equations]
         return columns[0] if self._flat else np.stack(columns, axis=1)

@@ -12,7 +12,8 @@ from torch import nn
 
 from eqlearn.errors import InvalidArgument, NotFinite, UnknownName, WrongType
 from eqlearn.functions import FUNCTIONS
-from eqlearn.nn.eql import EQL, INITS, Init
+from eqlearn.nn.eql import EQL
+from eqlearn.nn.inits import INITS, Init
 from eqlearn.nn.primitives import PAPER, PRIMITIVES, lookup
 from eqlearn.nn.sparse import prune_, weights_left
 

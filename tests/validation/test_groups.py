@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from eqlearn.errors import InvalidArgument, UnknownName
-from eqlearn.validation.groups import find_codes, find_column, read_groups, read_levels
+from eqlearn.validation.groups import find_codes, find_column, read_groups, read_levels, taken_apart
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,20 @@ def test_labels_of_any_kind_are_sorted_and_counted(labels):
 
 def test_a_series_names_its_groups():
     assert read_groups(pd.Series([1, 1, 2, 2], name="sample"), 4).name == "sample"
+
+
+def test_a_column_of_labels_is_taken_out_of_a_frame():
+    frame = pd.DataFrame({"x": [1.0, 2.0], "sample": ["a", "b"], "year": [1, 2]})
+
+    named, labels = taken_apart(frame, "sample")
+    text, _ = taken_apart(frame, frame["sample"])
+    numbers, _ = taken_apart(frame, frame["year"])
+
+    assert list(named) == list(text) == ["x", "year"]
+    assert labels.tolist() == ["a", "b"]
+    assert list(numbers) == ["x", "sample", "year"]  # may be a variable as well
+    assert taken_apart(frame, "patient")[0] is frame
+    assert taken_apart(np.zeros((2, 1)), "sample")[1] == "sample"
 
 
 def test_whole_floats_are_the_same_labels_as_integers():

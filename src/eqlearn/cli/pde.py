@@ -27,6 +27,9 @@ def pde(
     space: Annotated[str, typer.Option(help="The axes of space, such as x,y.")] = "x",
     order: Annotated[int, typer.Option(help="The order in time: 1, or 2 for waves.", min=1, max=2)] = 1,
     form: Annotated[str, typer.Option(help="auto, weak (for noisy data) or strong.")] = "auto",
+    varies: Annotated[
+        str | None, typer.Option(help="An axis that coefficients may be functions of.", show_default=False)
+    ] = None,
     masked: Annotated[bool, typer.Option("--masked", help="Leave out NaN.")] = False,
     seconds: options.Seconds = None,
     seed: options.Seed = 0,
@@ -51,7 +54,7 @@ def pde(
     with displayed(seconds, targets, quiet or json) as progress:
         found = discover_pde(
             field, time=time, order=order, form=form, primitives=primitives or SCIENCE, seconds=seconds,
-            seed=seed, progress=progress,
+            seed=seed, progress=progress, varies=varies,
         )  # fmt: skip
     folder = run_folder(out, Path(data).stem).path
     folder.mkdir(parents=True, exist_ok=True)

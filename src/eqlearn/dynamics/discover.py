@@ -17,6 +17,7 @@ from eqlearn.dynamics.prepared import Prepared
 from eqlearn.dynamics.selection import Model, best_together, fitted_model, snapped, without_spare_terms
 from eqlearn.dynamics.settings import MOTION, SEARCHES, MotionSettings
 from eqlearn.dynamics.sums import SumOfTerms, TermSearch
+from eqlearn.dynamics.varying import varying_equation
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
 from eqlearn.numerics.criteria import EXACT_MOTION, EXACT_WEAK
@@ -26,7 +27,7 @@ from eqlearn.search.settings import SCIENCE
 from eqlearn.search.step import Journal
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.observed import read_observed
-from eqlearn.validation.options import check_budget, check_settings
+from eqlearn.validation.options import check_budget, check_settings, checked_choice
 
 
 def discover_dynamics(
@@ -37,6 +38,7 @@ def discover_dynamics(
     times: Any = None,
     names: Iterable[str] | None = None,
     inputs: Iterable[str] = (),
+    varies: str | None = None,
     order: int = 1,
     primitives: PrimitivesLike = SCIENCE,
     hidden_layers: int = 3,
@@ -60,8 +62,8 @@ def discover_dynamics(
     positions x alone, where `dx` is the velocity, which then is a state.
 
     **Other arguments:** `inputs`, the names of columns that drive the motion and have no equations, such as
-    a force or the time itself; the others are as for `discover`, and `journal` gives the journal of the
-    search of that name.
+    a force or the time itself; `varies`, one of these that coefficients may be functions of; the others are
+    as for `discover`, and `journal` gives the journal of the search of that name.
 
     Sums of terms out of a library (monomials, elementary functions of the states, products of both) come
     first, from the weak form of the equations, for which no derivative of data is taken. What they do not
@@ -76,6 +78,8 @@ def discover_dynamics(
         series, dt, names, times=times, inputs=inputs, order=order, continuous=kind.continuous,
         fewest=kind.min_times,
     )  # fmt: skip
+    if varies is not None:
+        checked_choice("input", varies, trajectories.input_names)
     allowed = allowed_shapes(primitives)
     prepared = Prepared.of(trajectories, kind, settings, order)
     end = math.inf if seconds is None else began + seconds
@@ -89,6 +93,8 @@ def discover_dynamics(
         return end if seconds is None else began + share * seconds
 
     task.sums(until(settings.until_sums))
+    if varies is not None:
+        task.varying(trajectories.variables.index(varies), until(settings.until_choice))
     model = task.choose(until(settings.until_choice))
     if task.follow(model, until(settings.until_second)):
         model = task.choose(until(settings.until_second_choice), model)
@@ -133,6 +139,16 @@ class _Task:
             self.linear[k] = [one.equation(self.trajectories.variables) for one in sums]
         steps = self.settings.noisy_steps if self.prepared.noisy else self.settings.short_steps
         self.segments = self.prepared.segments(steps, self.settings.choice_segments)
+
+    def varying(self, place: int, end: float) -> None:
+        """Equations whose coefficients are functions of the input at this place, before the others."""
+        prepared, variables = self.prepared, self.trajectories.variables
+        for k in prepared.sought:
+            found = varying_equation(
+                prepared.weak[k], prepared.states, variables, place, *self.vocabulary, self.settings,
+                primitives=self.options["primitives"], seed=self.options["seed"], end=self.stop(end),
+            )  # fmt: skip
+            self.linear[k] = self.linear[k] if found is None else [found, *self.linear[k][:1]]
 
     def follow(self, model: Model, end: float) -> bool:
         """Sums of terms once more, in the states as a model moves; whether there are any new ones."""

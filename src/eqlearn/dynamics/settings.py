@@ -34,7 +34,8 @@ class MotionSettings:
     are simulated; before, the `tuned` best with constants inside of each length up to `max_tuned` are tuned,
     and it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a
     factor `tuning_reach` away from where they were tried. In at most `max_reweighted` times, noise inside the
-    terms is counted, too.
+    terms is counted, too. Coefficients that vary are those of the first `max_varying_terms` terms without
+    constants inside, of at most `max_varying_degree`.
 
     Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where
     there is more noise than `noisy`; the last fit takes `fit_segments`, of `long_steps` in noise. A state is
@@ -94,6 +95,8 @@ class MotionSettings:
     symbols: int = 8
     tuning_reach: float = 2.0
     max_behind: float = 20.0
+    max_varying_degree: int = 3
+    max_varying_terms: int = 40
     clean: float = 1e-5
     maybe_clean: float = 5e-3
     max_difference: int = 10

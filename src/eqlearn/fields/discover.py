@@ -20,12 +20,15 @@ from eqlearn.fields.law import Law, linear_law
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.strong import StrongForm, table_law
 from eqlearn.fields.terms import Names, Term, conserved, pointwise, weighted
+from eqlearn.fields.varying import VaryingTask, joined
 from eqlearn.fields.weak import noise_levels, spectrum, weak_forms
 from eqlearn.nn.primitives import PrimitivesLike
+from eqlearn.numerics.budget import Deadline
 from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress
 from eqlearn.search.settings import SCIENCE
+from eqlearn.symbolic.varying import Varying
 from eqlearn.validation.fields import Field, check_enough, check_moving, check_resolved
 from eqlearn.validation.options import check_budget, check_settings, checked_choice, checked_seed
 
@@ -40,6 +43,7 @@ def discover_pde(
     order: int = 1,
     form: str = "auto",
     targets: Iterable[str] | None = None,
+    varies: str | None = None,
     periodic: bool | Iterable[str] | None = None,
     masked: bool = False,
     primitives: PrimitivesLike = SCIENCE,
@@ -55,8 +59,9 @@ def discover_pde(
     is `time`; `order` in time, 1 or 2; `form` "weak" (integrals over test functions), "strong" (derivatives
     at points) or "auto"; `seconds`, the budget; `seed`.
 
-    **Other arguments:** `targets`, the fields to find equations for, all by default; `periodic`, axes that
-    are, by default as the data tell; `masked`, to leave out NaN; `progress`, called after each stage.
+    **Other arguments:** `targets`, the fields to find equations for, all by default; `varies`, an axis that
+    coefficients may be functions of; `periodic`, axes that are, by default as the data tell; `masked`, to
+    leave out NaN; `progress`, called after each stage.
 
     Derivatives of products of fields are integrated by parts with test functions whose widths follow from
     the spectrum (Messenger & Bortz 2021), without the bias that noise has in products; the best sums of each
@@ -73,7 +78,11 @@ def discover_pde(
     chosen = (
         field.names if targets is None else tuple(checked_choice("field", n, field.names) for n in targets)
     )
-    options = (form, settings, checked_seed(seed), seconds, primitives, progress)
+    if varies is not None:
+        checked_choice("axis", varies, tuple(field.axes))
+        if form == "strong":
+            raise InvalidArgument("`varies` takes integrals, never derivatives at points; leave `form` out")
+    options = (form, settings, checked_seed(seed), seconds, primitives, progress, varies)
     check_moving(field, chosen)
     task = _Task(field, order, chosen, *options)
     laws = [task.laws(name) for name in chosen]
@@ -106,6 +115,7 @@ class _Task:
     seconds: float | None
     primitives: PrimitivesLike
     progress: Callable[[Progress], None] | None
+    varies: str | None = None
 
     def __post_init__(self) -> None:
         self.began = clock.time()
@@ -116,6 +126,7 @@ class _Task:
         self.weak = weak_forms(self.field, self.order, self.highest, levels, self.settings)
         self.forms: Sequence[FormLike] = [self.strong] if self.form == "strong" else self.weak
         self.stages = 0
+        self.varying: list[Varying] = []
 
     @cached_property
     def strong(self) -> StrongForm:
@@ -130,6 +141,8 @@ class _Task:
         """Laws for one field, the simplest first; the best of them is the last."""
         dimensions, count = len(self.field.space), len(self.field.names)
         terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
+        if self.varies is not None:
+            return [self._varying(terms, name)]
         evidence = self._evidence(terms, name)
         if evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short:
             more = [*terms, *pointwise(count, dimensions, self.highest), *self._weighted(count)]
@@ -151,6 +164,28 @@ class _Task:
         ]
         self._report(best, name)
         return [*others, best]
+
+    @cached_property
+    def _varying_task(self) -> VaryingTask:
+        assert self.varies is not None
+        levels = [self.noise[n] for n in self.field.names]
+        end = Deadline(math.inf if self.seconds is None else self.began + self.seconds)
+        return VaryingTask.of(
+            self.field, self.varies, self.order, self.highest, levels, self.names, self.settings,
+            self.primitives, self.seed, end,
+        )  # fmt: skip
+
+    def _varying(self, terms: Sequence[Term], name: str) -> Law:
+        """The law of one field whose coefficients vary along an axis; with terms that can't be integrated by
+        parts, where others don't explain the data."""
+        given = sum(len(v.names) for v in self.varying)
+        law, table = self._varying_task.law(terms, self.target(name), given)
+        if law.unexplained and len(self.field.names) > 1:
+            more = [*terms, *pointwise(len(self.field.names), len(self.field.space), self.highest)]
+            law, table = self._varying_task.law(more, self.target(name), given)
+        self.varying += [] if table is None else [table]
+        self._report(law, name)
+        return law
 
     def _like_a_function(self, evidence: Evidence) -> bool:
         """Whether so many terms are powers of one field that they might be one function of it."""
@@ -232,8 +267,9 @@ class _Task:
         label = {n: f"{n}_{self.field.time * self.order}" for n in self.targets}
         missed = tuple(label[n] for n, law in zip(self.targets, best, strict=True) if law.unexplained)
         return FoundPDE(
-            found, tuple(label.values()), self.order, self.noise, missed, self.field, self.settings
-        )
+            found, tuple(label.values()), self.order, self.noise, missed, self.field, self.settings,
+            joined(self.varying),
+        )  # fmt: skip
 
     @staticmethod
     def _candidate(laws: Sequence[Law], variables: Sequence[str]) -> Candidate:

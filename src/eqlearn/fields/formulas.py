@@ -23,16 +23,13 @@ from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.criteria import information_criterion
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.search.candidate import structure_cost
+from eqlearn.search.groups.coefficients import FUNCTIONS
 from eqlearn.search.search import discover
-from eqlearn.search.settings import Settings
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, real_symbol
 from eqlearn.symbolic.parametric import Constant, Formula
 from eqlearn.symbolic.snap import snap_in_turn
 from eqlearn.symbolic.tape import lower
-
-# A function of one variable is found by the cheapest strategies, or not at all.
-FUNCTIONS = Settings(strategies=("linear", "rational", "pairs", "profiled", "products"), networks=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,6 +17,7 @@ from eqlearn.fields.terms import Names
 from eqlearn.search.search import Found
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Constant
+from eqlearn.symbolic.varying import Varying
 from eqlearn.validation.fields import Field
 
 FORMAT, VERSION = "eqlearn-pde", 1
@@ -29,7 +30,8 @@ class FoundPDE:
     `found` counts and lists as any search does: its candidates hold one equation for each of `targets`, and
     their errors are of integrals over test functions, relative to those of the rates of change, noise
     included. `noise` is the standard deviation of each field's noise as far as it was seen; `unexplained`
-    are the targets whose equations miss more than noise and the grid explain.
+    are the targets whose equations miss more than noise and the grid explain. `varying` is the table of
+    coefficients that vary along an axis and have no formula, if there are any: `c1[x]` in the equations.
     """
 
     found: Found
@@ -39,6 +41,7 @@ class FoundPDE:
     unexplained: tuple[str, ...]
     data: Field = field(repr=False)
     settings: FieldSettings = field(default=FIELDS, repr=False)
+    varying: Varying | None = None
 
     @property
     def equations(self) -> tuple[Equation, ...]:
@@ -74,7 +77,7 @@ class FoundPDE:
             raise InvalidArgument("`times` must be at least two rising numbers, the first that of the start")
         if len(self.targets) < len(self.data.names):
             raise InvalidArgument("only fields that all have equations can be simulated; leave `targets` out")
-        lines = Lines(self.equations, self.names, grid, self.order, self.settings)
+        lines = Lines(self.equations, self.names, grid, self.order, self.settings, self.varying)
         found = simulated(lines, np.stack([values, moving][: self.order]), instants)
         return dict(zip(self.data.names, found, strict=True))
 
@@ -106,6 +109,7 @@ class FoundPDE:
             "constants": [[_plain(c) for c in each] for each in self.constants],
             "error": best.training_error, "noise": self.noise, "unexplained": list(self.unexplained),
             "periodic": sorted(self.data.periodic), "seconds": self.found.seconds,
+            "coefficients": None if self.varying is None else self.varying.to_json(),
             "front": [
                 {"equations": [str(e) for e in c.equations], "error": c.training_error}
                 for c in self.found.front

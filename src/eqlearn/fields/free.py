@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from scipy.interpolate import BSpline
 
 from eqlearn.dynamics.library import monomials
 from eqlearn.fields.evidence import Standard, best_sums
 from eqlearn.fields.terms import Names, Order, Term, orders
 from eqlearn.fields.weak import WeakForm
 from eqlearn.numerics.criteria import FREE_SPLINES, MADE_UP_FOR
+from eqlearn.numerics.splines import Splines
 from eqlearn.numerics.subsets import Regression, Subset
 from eqlearn.symbolic.expressions import real_symbol
 
@@ -55,31 +55,6 @@ def free_terms(names: Names) -> list[FreeTerm]:
         found.append(FreeTerm(name, nothing, none))
         found += [FreeTerm(name, p, o) for p in single for o in (none, *straight)]
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Splines:
-    """Splines over the range of a variable, in which a free function is written before it has a formula."""
-
-    knots: np.ndarray
-    degree: int
-
-    @classmethod
-    def over(cls, values: np.ndarray, count: int, degree: int) -> Splines:
-        """Of about equal spacing over the range of these values."""
-        low, high = float(np.nanmin(values)), float(np.nanmax(values))
-        inner = np.linspace(low, high, max(count - degree, 2) + 1)
-        return cls(np.concatenate([[low] * degree, inner, [high] * degree]), degree)
-
-    @property
-    def count(self) -> int:
-        return len(self.knots) - self.degree - 1
-
-    def __call__(self, values: np.ndarray, place: int, order: int = 0) -> np.ndarray:
-        """The derivative of one of them at these values."""
-        spline = BSpline(self.knots, np.eye(self.count)[place], self.degree)
-        inside = np.clip(values, self.knots[0], self.knots[-1])
-        return np.asarray(spline.derivative(order)(inside) if order else spline(inside))
 
 
 @dataclass(eq=False)

@@ -45,6 +45,8 @@ class FieldSettings:
     that one derivative looks at, one is independent, and its law is taken if it misses less than `table_gain`
     of what was missed, and believed below `table_error`.
 
+    **Coefficients that vary** are seen through test functions of `varying_widths`, at most `varying_rows`.
+
     **Simulation** is by spectra or finite differences with `stencil` points to each side, and integrators of
     this relative `tolerance`, implicit ones up to `max_implicit` values: beyond, Jacobians take too long.
     """
@@ -93,6 +95,8 @@ class FieldSettings:
     shared_points: int = 8
     table_gain: float = 0.5
     table_error: float = 1e-2
+    varying_widths: tuple[float, ...] = (1.0, 0.4, 0.25, 0.15, 0.1)
+    varying_rows: int = 8000
     stencil: int = 3
     tolerance: float = 1e-6
     max_implicit: int = 1500

@@ -17,6 +17,7 @@ from eqlearn.numerics.criteria import DIVERGED
 from eqlearn.numerics.grids import local_polynomials, spectral
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Formula
+from eqlearn.symbolic.varying import Varying
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,11 @@ class Lines:
         grid: Grid,
         order: int,
         settings: FieldSettings = FIELDS,
+        varying: Varying | None = None,
     ) -> None:
         self.formulas = [Formula.of(e) for e in equations]
         self.names, self.grid, self.order, self.settings = names, grid, order, settings
+        self.varying = varying
         self.variables = tuple(equations[0].variables)
 
     @cached_property
@@ -69,20 +72,27 @@ class Lines:
         columns = []
         for name in self.variables:
             jet = self.names.read(name)
-            if jet is None and name == self.names.axes[-1]:
+            if self.varying is not None and name in self.varying.names:
+                along = self._along(str(self.varying.parameter), time)
+                coefficient = self.varying.interpolated(along)[..., self.varying.names.index(name)]
+                columns.append(np.broadcast_to(coefficient, self.grid.shape).ravel())
+            elif jet is None and name == self.names.axes[-1]:
                 columns.append(np.full(math.prod(self.grid.shape), time))
             elif jet is None:
-                place = list(self.grid.axes).index(name)
-                shape = [1] * len(self.grid.shape)
-                shape[place] = -1
-                along = self.grid.axes[name].reshape(shape)
-                columns.append(np.broadcast_to(along, self.grid.shape).ravel())
+                columns.append(np.broadcast_to(self._along(name, time), self.grid.shape).ravel())
             else:
                 values = fields[jet.field] if jet.order[-1] == 0 or rates is None else rates[jet.field]
                 for place, count in enumerate(jet.order[:-1]):
                     values = self._derivative(values, place, count) if count else values
                 columns.append(values.ravel())
         return np.stack(columns) if columns else np.empty((0, math.prod(self.grid.shape)))
+
+    def _along(self, axis: str, time: float) -> np.ndarray:
+        """Coordinates along an axis of space in the shape of the grid, or the time."""
+        if axis not in self.grid.axes:
+            return np.array(time)
+        shape = [-1 if name == axis else 1 for name in self.grid.axes]
+        return np.asarray(self.grid.axes[axis]).reshape(shape)
 
     def rates(self, time: float, state: np.ndarray) -> np.ndarray:
         """How fast a state `(values,)` changes: fields, and for second order their rates after them."""

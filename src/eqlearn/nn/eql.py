@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate, groupby, islice
 from numbers import Integral
@@ -17,6 +15,8 @@ from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.nn.by_hand import Propagation, Scratch, by_hand, transformed
+from eqlearn.nn.context import ContextWeights
+from eqlearn.nn.inits import INITS, Init
 from eqlearn.nn.primitives import PAPER, Primitive, PrimitivesLike, format_set, parse_layers
 from eqlearn.nn.sparse import SparseLinear, weights_left
 from eqlearn.validation.options import check_place, check_single, check_whole, checked_choice
@@ -76,48 +76,6 @@ def layer_widths(in_features: int, units: Sequence[int], skip: bool, bias: bool)
     return [in_features + int(bias), *(count + extra for count in units)]
 
 
-@dataclass(frozen=True)
-class Init:
-    """How weights start: a spread for the first, the middle and the last layer.
-
-    With `fan_in`, spreads are divided by the fourth root of the number of inputs. `truncate` redraws
-    beyond that many standard deviations; `uniform_readout` draws the last layer from [0, 1).
-    """
-
-    first: float = 0.5
-    middle: float = 0.5
-    last: float = 0.5
-    fan_in: bool = False
-    truncate: float | None = None
-    uniform_readout: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("first", "middle", "last", "truncate"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < math.inf:
-                raise InvalidArgument(f"`{name}` must be positive and finite, got {value}")
-
-    def draw(self, fan_in: int, spread: float, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        if self.fan_in:
-            spread /= fan_in**0.25
-        bound = math.inf if self.truncate is None else self.truncate
-        # Inverse transform sampling: one draw per entry, whatever the truncation.
-        edge = 0.5 * math.erfc(bound / math.sqrt(2))
-        u = torch.rand(shape, generator=generator, dtype=torch.float64) * (1 - 2 * edge) + edge
-        drawn: Tensor = spread * torch.special.ndtri(u.clamp(1e-12, 1 - 1e-12))
-        return drawn
-
-
-INITS = {
-    "default": Init(fan_in=True),
-    "released": Init(first=0.1, middle=0.5, last=1.0, truncate=2.0),
-    "released-l0": Init(first=0.5, middle=0.5, last=0.5, truncate=2.0),
-    "released-systems": Init(first=0.1, middle=0.1, uniform_readout=True),
-    "released-systems-l0": Init(first=0.5, middle=0.5, uniform_readout=True),
-}
-"""First weights by name: ours, and those of the authors' code."""
-
-
 class EQL(nn.Module):
     """An equation as a layer: `x` `(*batch, in)` to `(*batch, out)`.
 
@@ -126,7 +84,11 @@ class EQL(nn.Module):
     `(members, *batch, out)`.
 
     `skip` lets later layers, the read-out included, see the inputs too; `bias` gives every layer a constant
-    input; `gates` adds hard-concrete gates for the L0 penalty. `init` is a name or an `Init`. `seed` is one
+    input; `gates` adds hard-concrete gates for the L0 penalty. With `shared`, members are one equation whose
+    constants differ (SEQL): they share gates and are pruned together. With a `context` of so many features,
+    such as the time, weights are functions of it by a small network of `context_units` (HEQL): `forward(x,
+    context)` takes `(contexts, rows, in)` and `(contexts, features)`, and `at(context)` is the network of
+    one context. `init` is a name or an `Init`. `seed` is one
     number (member `i` starts from `seed + i`) or one per member; by default, torch's own generator decides.
     """
 
@@ -141,6 +103,9 @@ class EQL(nn.Module):
         skip: bool = False,
         bias: bool = False,
         gates: bool = False,
+        shared: bool = False,
+        context: int | None = None,
+        context_units: Sequence[int] = (32, 32),
         init: str | Init = "default",
         seed: int | Sequence[int] | None = None,
     ) -> None:
@@ -153,7 +118,7 @@ class EQL(nn.Module):
         self.skip, self.bias = skip, bias
         *widths, last = layer_widths(in_features, [len(units) for units in sets], skip, bias)
         options: list[dict[str, Any]] = [
-            {"members": members, "gates": gates, "seeds": [s * 64 + depth for s in seeds]}
+            {"members": members, "gates": gates, "shared": shared, "seeds": [s * 64 + depth for s in seeds]}
             for depth in range(len(sets) + 1)
         ]
         self.hidden = nn.ModuleList(
@@ -162,6 +127,14 @@ class EQL(nn.Module):
         self.readout = SparseLinear(last, out_features, **options[-1])
         self.scratch = Scratch()
         self.reset(init, seeds)
+        if shared and members is None:
+            raise InvalidArgument("`shared` is for a network with `members`")
+        if context is not None and members is not None:
+            raise InvalidArgument("a network has `members` or a `context`, not both")
+        self.context: ContextWeights | None = None
+        if context is not None:
+            generator = torch.Generator().manual_seed(_in_32_bits(seeds[0] + 2**31))
+            self.context = ContextWeights(context, self.linears, context_units, generator)
 
     @torch.no_grad()
     def reset(self, init: str | Init, seeds: Sequence[int]) -> None:
@@ -187,7 +160,8 @@ class EQL(nn.Module):
             if layer.gate is not None:
                 shape = (layer.out_features, layer.in_features)
                 draws = [torch.randn(shape, generator=g, dtype=torch.float64) for g in generators]
-                layer.gate.log_alpha.copy_(0.01 * torch.stack(draws).view(layer.raw.shape))
+                some = draws[:1] if layer.shared else draws
+                layer.gate.log_alpha.copy_(0.01 * torch.stack(some).view(layer.gate.log_alpha.shape))
 
     @property
     def linears(self) -> list[SparseLinear]:
@@ -199,7 +173,9 @@ class EQL(nn.Module):
         """The hidden layers."""
         return list(self.hidden)  # type: ignore[arg-type]
 
-    def forward(self, x: Float[Tensor, "*batch in"]) -> Float[Tensor, "*out_batch out"]:
+    def forward(
+        self, x: Float[Tensor, "*batch in"], context: Tensor | None = None
+    ) -> Float[Tensor, "*out_batch out"]:
         if not isinstance(x, Tensor):
             raise WrongType(
                 f"`x` must be a tensor, got {type(x).__name__}; convert it with `torch.as_tensor`"
@@ -212,10 +188,46 @@ class EQL(nn.Module):
             raise WrongType(
                 f"`x` is {x.dtype}, the network {self.readout.raw.dtype}; convert one with `.to(...)`"
             )
+        if self.context is not None or context is not None:
+            return self._in_context(x, context)
         # Contiguous rows make the first layer's weight gradient several times faster.
         rows = x.reshape(-1, self.in_features).mT.contiguous()
         y = self.propagate(rows).mT
         return y.reshape(*(() if self.members is None else (self.members,)), *x.shape[:-1], self.out_features)
+
+    def _in_context(self, x: Tensor, context: Tensor | None) -> Tensor:
+        if self.context is None or context is None:
+            raise InvalidArgument(
+                "`context` is for a network that was built with a `context`, and needed there"
+            )
+        if x.dim() != 3 or len(x) != len(context):
+            raise InvalidArgument(
+                f"`x` must be (contexts, rows, {self.in_features}) with the {len(context)} of `context`, got "
+                f"shape {tuple(x.shape)}"
+            )
+        for layer, moved in zip(self.linears, self.context(context), strict=True):
+            layer.moved = moved
+        return self.propagate(x.mT.contiguous()).mT
+
+    @torch.no_grad()
+    def at(self, context: Tensor) -> EQL:
+        """The network of one context `(features,)`, as an ordinary one (a copy)."""
+        if self.context is None:
+            raise InvalidArgument("this network has no `context`; it is the same everywhere")
+        single = self._like_one().to(self.readout.raw)
+        moved = self.context(torch.as_tensor(context).to(self.readout.raw).reshape(1, -1))
+        for own, layer, more in zip(single.linears, self.linears, moved, strict=True):
+            layer.moved = more
+            own.raw.copy_(layer.settled()[0])
+            own.mask.copy_(layer.mask)
+            own.gate = None
+        return single.train(self.training)
+
+    def _like_one(self) -> EQL:
+        """A single network of the same layers."""
+        sets, sizes = [layer.units for layer in self.layers], (self.in_features, self.out_features)
+        gates = any(layer.gate is not None for layer in self.linears)
+        return EQL(*sizes, sets, len(sets), skip=self.skip, bias=self.bias, gates=gates, seed=0)
 
     def propagate(self, x: Float[Tensor, "*any in rows"]) -> Float[Tensor, "*more out rows"]:
         """The network on feature-major data: `(in, rows)`, or `(members, in, rows)` for separate inputs."""
@@ -250,6 +262,8 @@ class EQL(nn.Module):
     def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
         """The network on SymPy expressions: a column with one expression per output."""
         check_single("equation", self.members)
+        if self.context is not None:
+            raise InvalidArgument("a network with a `context` has an equation in each; take `at(context)`")
         x = sp.Matrix(list(x))
         if len(x) != self.in_features:
             raise InvalidArgument(f"{len(x)} variables for a network of {self.in_features} inputs")
@@ -268,14 +282,13 @@ class EQL(nn.Module):
             raise InvalidArgument("this network has no `members`; it is a single one already")
         check_place("member", index, self.members)
         gated = [layer.gate is not None for layer in self.linears]
-        sets, sizes = [layer.units for layer in self.layers], (self.in_features, self.out_features)
-        single = EQL(*sizes, sets, len(sets), skip=self.skip, bias=self.bias, gates=any(gated), seed=0)
-        single.to(self.readout.raw)
+        single = self._like_one().to(self.readout.raw)
         for layer, keeps in zip(single.linears, gated, strict=True):
             layer.gate = layer.gate if keeps else None
         state = self.state_dict()
         for name, tensor in single.state_dict().items():
-            tensor.copy_(state[name][index] if state[name].dim() else state[name])
+            every = state[name]  # shared gates have one for all
+            tensor.copy_(every[index if len(every) > 1 else 0] if every.dim() else every)
         return single.train(self.training)
 
     @torch.no_grad()

@@ -81,7 +81,8 @@ _AXES = {"members": -3, "outputs": -2, "inputs": -1}
 class Group:
     """A penalty on the root mean square of each group of weights, so that a group is kept or pruned as one.
 
-    `over` is "members" (one equation whose constants differ between members, for example in time), "outputs"
+    `over` is "members" (one equation whose constants differ between members or contexts, for example in time:
+    SEQL and HEQL of Zhang, Kim et al. 2022), "outputs"
     (a unit is used by all outputs or by none) or "inputs".
     """
 
@@ -94,10 +95,11 @@ class Group:
     def __call__(self, layer: SparseLinear) -> Tensor:
         axis, weight = _AXES[self.over], layer.weight
         if weight.dim() < -axis:
-            raise InvalidArgument("`over='members'` needs a network with `members`")
+            raise InvalidArgument("`over='members'` needs a network with `members` or a `context`")
         # The smallest normal number keeps the slope of the root finite where a group is all zero.
         size = (weight.square().mean(dim=axis) + torch.finfo(weight.dtype).tiny).sqrt()
-        values = torch.where(layer.mask.any(dim=axis), self.penalty.of(size), 0.0)
+        mask = layer.mask if layer.mask.dim() < weight.dim() else layer.mask.any(dim=axis)
+        values = torch.where(mask, self.penalty.of(size), 0.0)
         return values.sum() if self.over == "members" or layer.members is None else values.sum(dim=-1)
 
 

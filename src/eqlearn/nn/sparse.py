@@ -91,10 +91,13 @@ class SparseLinear(nn.Module):
     """`weight @ x` on feature-major activations, `(in, rows)` or `(members, in, rows)`.
 
     The optimiser moves `raw`; the map uses `weight`, which is `raw` (times its gate, if any) where `mask` is
-    true and exactly zero elsewhere, whatever momentum or weight decay do to masked entries.
+    true and exactly zero elsewhere, whatever momentum or weight decay do to masked entries. With `shared`,
+    members have one gate for each entry, and are pruned together. What `moved` `(contexts, out, in)` holds is
+    added to `raw`: weights that depend on a context have one more axis.
     """
 
     mask: Tensor
+    moved: Tensor | None
 
     def __init__(
         self,
@@ -103,6 +106,7 @@ class SparseLinear(nn.Module):
         *,
         members: int | None = None,
         gates: bool = False,
+        shared: bool = False,
         seeds: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
@@ -120,12 +124,16 @@ class SparseLinear(nn.Module):
         self.register_buffer("mask", torch.ones(shape, dtype=torch.bool))
         self.gate: HardConcrete | None = None
         if gates:
-            self.gate = HardConcrete(shape, torch.tensor(list(seeds or range(members or 1))))
+            first = list(seeds or range(members or 1))
+            one = (1, *shape[1:]) if shared else shape
+            self.gate = HardConcrete(one, torch.tensor(first[:1] if shared else first))
+        self.shared, self.moved = shared, None
 
     @property
     def product(self) -> Float[Tensor, "*members out in"]:
-        """`raw`, times its gate if any: the weight before its mask."""
-        return self.raw if self.gate is None else self.raw * self.gate()
+        """`raw`, moved by a context and times its gate, if any: the weight before its mask."""
+        raw = self.raw if self.moved is None else self.raw + self.moved
+        return raw if self.gate is None else raw * self.gate()
 
     @property
     def weight(self) -> Float[Tensor, "*members out in"]:
@@ -147,7 +155,8 @@ class SparseLinear(nn.Module):
         """The weight with deterministic gates, also in training mode."""
         if self.gate is None:
             return self.weight
-        return torch.where(self.mask, self.raw * settled(self.gate.log_alpha), 0.0)
+        raw = self.raw if self.moved is None else self.raw + self.moved
+        return torch.where(self.mask, raw * settled(self.gate.log_alpha), 0.0)
 
     @torch.no_grad()
     def keep_(self, keep: Bool[Tensor, "*members out in"]) -> None:
@@ -205,7 +214,10 @@ def prune_(model: nn.Module, *, below: float | Float[Tensor, " members"]) -> Ten
                     f"`below` holds {len(threshold)} thresholds for a layer of {layer.members} members"
                 )
             threshold = threshold[:, None, None]
-        layer.keep_(~(layer.settled().abs() < threshold))
+        keep = ~(layer.settled().abs() < threshold)
+        if layer.shared or keep.dim() > layer.mask.dim():  # what is needed in one member or context is kept
+            keep = keep.any(dim=0).expand(layer.mask.shape)
+        layer.keep_(keep)
     return weights_left(model)
 
 
@@ -215,6 +227,8 @@ def settle_(model: nn.Module) -> None:
     for layer in sparse_layers(model):
         if layer.gate is not None:
             weight = layer.settled()
+            if weight.shape != layer.raw.shape:
+                raise InvalidArgument("weights that depend on a context are settled by `at(context)`")
             layer.raw.copy_(weight)
             layer.gate = None
             layer.keep_(weight != 0)

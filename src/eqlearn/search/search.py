@@ -39,6 +39,7 @@ from eqlearn.search.robust import LOSSES, robustly
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings, for_parts
 from eqlearn.search.step import Journal, Step, StepResult, take_step
 from eqlearn.search.units.dimensional import dimensionally
+from eqlearn.validation.groups import taken_apart
 from eqlearn.validation.options import (
     SearchPenalty,
     check_alone,
@@ -140,10 +141,10 @@ def discover(
     arguments, such as {"even": "x", "limits": {"x": inf, "y": 0}}; `extrapolation`, data `(X, y)` outside the
     training range, measured and never used for the search; `select`, a rule's name or a function; `n_jobs`,
     workers of the active joblib backend (the same seed gives the same candidates whatever their number);
-    `progress`, called after each round; `groups`, one label a row: one structure for all rows, each constant
-    of it shared by all groups or with a value in each, as `candidate.varying` says; `varies`, the name or
-    place of a column that constants are functions of, each a law if there is one, else a table that is
-    interpolated.
+    `progress`, called after each round; `groups`, one label a row, or the name of a data frame's column of
+    them: one structure for all rows, each constant of it shared by all groups or with a value in each, as
+    `candidate.varying` says; `varies`, the name or place of a column that constants are functions of, each a
+    law if there is one, else a table that is interpolated.
 
     Ctrl-C ends the search and gives the best found so far.
     """
@@ -173,6 +174,7 @@ def discover(
     check_jobs(n_jobs)
     rule = find_rule(select, outside=extrapolation is not None)
     if groups is not None or varies is not None:
+        X, groups = taken_apart(X, groups)
         alone = for_parts(settings, np.shape(X)[1] if np.ndim(X) == 2 else 1)
         again = partial(
             discover, primitives=primitives, penalty=penalty, hidden_layers=hidden_layers, restarts=restarts,

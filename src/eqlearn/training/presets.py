@@ -14,7 +14,8 @@ from torch import Tensor
 
 from eqlearn.errors import Diverged, InvalidArgument, NotFinite
 from eqlearn.nn.by_hand import MeanSquare, by_hand
-from eqlearn.nn.eql import EQL, INITS, Init
+from eqlearn.nn.eql import EQL
+from eqlearn.nn.inits import INITS, Init
 from eqlearn.nn.penalties import L0, Penalty, SmoothHalf
 from eqlearn.nn.primitives import PAPER, RELEASED, PrimitivesLike
 from eqlearn.nn.sparse import SparseLinear, settle_

@@ -75,6 +75,18 @@ def read_groups(groups: Any, rows: int | None, name: str = "") -> Groups:
     return Groups(called, labels, codes)
 
 
+def taken_apart(X: Any, groups: Any) -> tuple[Any, Any]:
+    """A data frame without the column that `groups` is, and the labels: a name stands for the column, and
+    labels that are a column of text are no numbers to calculate with. Else both as they are."""
+    name = groups if isinstance(groups, str) else getattr(groups, "name", None)
+    columns = list(getattr(X, "columns", ()))
+    if not isinstance(name, str) or columns.count(name) != 1:
+        return X, groups
+    if not isinstance(groups, str) and getattr(X[name].dtype, "kind", "f") in "biuf":
+        return X, groups
+    return X[[c for c in columns if c != name]], X[name] if isinstance(groups, str) else groups
+
+
 def arrange_groups(
     X: np.ndarray, y: np.ndarray, weight: np.ndarray | None, groups: Any, errors: Uncertainty | None = None
 ) -> tuple[Table, Groups | None]:

@@ -54,7 +54,7 @@ def test_a_new_group_is_fitted_to_a_few_rows():
     found, _ = candidate([30] * 6)
     x = np.array([[0.5], [1.5], [2.5]])
 
-    new = adapted(found, x, 6.2 * x[:, 0] + 1.9)
+    new = adapted(found, (x, 6.2 * x[:, 0] + 1.9))
 
     np.testing.assert_allclose(new.equation(new.inputs(x, 0)), 6.2 * x[:, 0] + 1.9, atol=0.02)
 
@@ -64,7 +64,7 @@ def test_a_new_group_needs_a_constant_that_varies():
     from dataclasses import replace
 
     with pytest.raises(InvalidArgument, match="`new_group`"):
-        adapted(replace(found, varying=None), [[1.0]], [1.0])
+        adapted(replace(found, varying=None), ([[1.0]], [1.0]))
 
 
 def test_errors_are_taken_off_the_spread_of_a_population():

@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from eqlearn.dynamics.forms import STEPPERS, CellForm, step_once
 from eqlearn.errors import InvalidArgument
 from eqlearn.latent.motion.given import Formula, GivenLaw, check_given, read_given
-from eqlearn.nn.eql import EQL, Init, member_seeds
+from eqlearn.nn.eql import EQL, member_seeds
+from eqlearn.nn.inits import Init
 from eqlearn.nn.primitives import PAPER, PrimitivesLike
 from eqlearn.symbolic.expressions import fitted
 from eqlearn.validation.options import check_least, check_place, checked_choice

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eqlearn.errors import InvalidArgument, counted
+from eqlearn.errors import InvalidArgument, WrongType, counted
 from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.search.candidate import Candidate
 from eqlearn.search.groups.draft import Draft, refitted, structure_of
@@ -166,14 +166,16 @@ def from_population(
     return found.values, found.system.errors(fit.variance)
 
 
-def adapted(candidate: Candidate, X: Any, y: Any) -> Candidate:
-    """The candidate with the constants of one new group, called 0, fitted to a few rows of it; what the rows
+def adapted(candidate: Candidate, new_group: Any) -> Candidate:
+    """The candidate with the constants of one new group, called 0, fitted to its rows `(X, y)`; what the rows
     leave open is taken from the population of the groups that were fitted."""
     varying, equation = candidate.varying, candidate.equation
     if varying is None:
         raise InvalidArgument("no constant of the equation varies, so there is nothing to fit to `new_group`")
+    if not (isinstance(new_group, tuple | list) and len(new_group) == 2):
+        raise WrongType("`new_group` must be a pair `(X, y)` of rows of one group that was not fitted")
     columns = equation.variables[: -len(varying.names)]
-    table, _ = read_table(X, y, None, columns)
+    table, _ = read_table(*new_group, None, columns)
     rows = GroupedRows.of(table, Groups(varying.group, (0,), np.zeros(table.rows, dtype=np.int64)))
     alone = structure_of(equation, len(columns)).fixed(dict(enumerate(equation.constants)))
     mean, spread = (torch.from_numpy(row) for row in varying.population)
