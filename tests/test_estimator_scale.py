@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_front_with_two_workers(alone, backend):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # the cluster's own warnings are no business of ours
-def test_a_cluster_that_loses_a_worker_gives_the_same_front(alone):
+def test_a_cluster_that_loses_a_worker_and_gets_others_gives_the_same_front(alone):
     distributed = pytest.importorskip("distributed")
     killed = []
 
@@ -63,6 +63,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_front(alone):
                 time.sleep(0.05)
             os.kill(victim, signal.SIGKILL)
             killed.append(victim)
+            cluster.scale(3)
 
         killer = threading.Thread(target=kill_when_busy, daemon=True)
         killer.start()

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 from scipy.stats import binom
 
@@ -120,6 +121,15 @@ def test_every_problem_has_finite_data_for_a_seed(problem):
 
     assert len(y) > 0.5 * problem.rows
     assert X.shape[1] == len(problem.ranges)
+
+
+def test_noise_is_a_part_of_the_root_mean_square():
+    problem = find_suite("feynman")[0]
+    X, y = problem.data(3)
+    again, noisy = problem.data(3, 0.1)
+
+    assert np.array_equal(X, again)
+    assert np.std(noisy - y) == pytest.approx(0.1 * np.sqrt(np.mean(y**2)), rel=0.1)
 
 
 def test_an_unknown_suite_is_named():

@@ -13,6 +13,7 @@ from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.population import Population
 from eqlearn.search.search import discover
 from eqlearn.search.step import StepResult
+from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.table import Table
 
 
@@ -68,6 +69,22 @@ def test_an_empty_archive_offers_the_mean_and_counts_rounds_without_gain():
     assert archive.rounds_without_gain == 3
     assert not archive.parents
     assert not archive.complete
+
+
+@pytest.mark.parametrize(("law", "settled"), [("line", True), ("wave", False)])
+def test_a_search_is_settled_where_the_best_law_leaves_noise(law, settled):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 1))
+    left = 0.1 * rng.normal(size=300) if law == "line" else 0.1 * np.sin(3 * X[:, 0])
+    y = 2 * X[:, 0] + left
+    data = Table(X, y[:, None])
+    archive = Archive(Finisher(Features.of(X, data.y, logarithms=False, degree=1), ("x",), data))
+    line = Equation.parse("2*x", ("x",))
+
+    assert not archive.settled  # the mean leaves all of it
+    archive.candidates.append(archive.finisher.measure([line], [()]))
+
+    assert archive.settled is settled
 
 
 def test_when_time_is_short_small_networks_are_read_first():

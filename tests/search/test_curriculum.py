@@ -31,6 +31,26 @@ def test_every_third_round_of_networks_grows_from_the_best():
     assert growing == [False, False, True] * 3
 
 
+def test_the_first_rounds_run_alone_strategies_by_fours_and_islands_without_end():
+    curriculum = curriculum_of()
+    sizes, number = [], 0
+    while (size := curriculum.generation(number)) is not None:
+        sizes.append(size)
+        number += size
+
+    assert sizes[:5] == [1] * 5
+    assert all(size == 4 for size in sizes[5:-1])
+    assert number == len(curriculum.scheduled)
+    endless = curriculum.steps(number, ())
+    assert [next(endless).method for _ in range(20)] == ["evolution"] * 20
+
+
+def test_a_generation_holds_its_rounds_and_no_others():
+    curriculum = curriculum_of()
+
+    assert [step.number for step in curriculum.steps(5, ())] == [5, 6, 7, 8]
+
+
 def test_lessons_are_no_deeper_than_allowed():
     deep = curriculum_of(hidden_layers=3)
     shallow = curriculum_of(hidden_layers=1)

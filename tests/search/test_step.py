@@ -1,5 +1,8 @@
 """One step of a search: what it fits, what it keeps, and that it is the same wherever it runs."""
 
+from dataclasses import replace
+
+import pytest
 import torch
 
 from eqlearn.search.networks.structures import Level
@@ -47,6 +50,30 @@ def test_what_is_not_exact_and_not_small_is_left_by_an_exact_strategy():
 
     assert result.exact == 0
     assert all(fit.weights <= problem.settings.max_quick_weights for fit in result.fits)
+
+
+def test_in_noise_what_is_not_small_is_kept():
+    problem = problem_of("2*a*b + 3*b*c - a*c + a**2*b + c", ("a", "b", "c"), noise=0.01)
+    step = Step(0, 0, STRATEGIES["subsets"])
+
+    small, all_of_them = (take_step(step, replace(problem, noisy=noisy)).fits for noisy in (False, True))
+
+    assert len(all_of_them) >= len(small)
+    assert min(fit.loss for fit in all_of_them) < 2e-4
+
+
+@pytest.mark.parametrize(
+    ("name", "state"), [("affine", "noisy"), ("affine", "settled"), ("pairs", "settled")]
+)
+def test_what_the_values_can_not_bear_out_is_not_tried(name, state):
+    problem = problem_of("b*exp(a) + 1", ("a", "b"))
+
+    tried, left_out = (
+        take_step(Step(0, 0, STRATEGIES[name]), p) for p in (problem, replace(problem, **{state: True}))
+    )
+
+    assert tried.started > 0
+    assert left_out.started == 0
 
 
 def test_a_journal_in_memory_gives_back_what_it_was_given():

@@ -24,10 +24,7 @@ Seed = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    typer.Option(
-        help="How many processes, of which at most 4 are of use; -1 is one per processor; 1 unless told.",
-        show_default=False,
-    ),
+    typer.Option(help="How many processes; -1 is one per processor; 1 unless told.", show_default=False),
 ]
 Out = Annotated[
     Path | None,

@@ -113,9 +113,15 @@ DECISIVE = math.log(1_000)
 # Misfit is more than chance beyond four standard deviations of what noise adds to a mean square, and more
 # than a grid's or a solver's own beyond ten times that.
 CHANCE_DEVIATIONS, FLOORS = 4.0, 10.0
+# Noise explains its own structure as often as this; residuals with more structure are not taken for noise.
+NO_NOISE_CHANCE = 0.02
+# What is left below this part of the spread may be rounding of the data.
+LEAST_NOISE = 1e-6
 # A constant may move to a simple number by three standard errors, and by rounding or an integrator's error
 # in any case.
 SNAP_ERRORS, SNAP_ROUNDING = 3.0, 1e-5
+# Bits by which a root is rarer in laws than a fraction that takes as many to write.
+RARE_ROOT = 3.0
 # A constant that equals a fraction to rounding is that fraction unless one so near is as likely as this.
 BY_CHANCE = 1e-3
 # A function costs as much as the choice of one out of this number, whatever the table of functions holds:

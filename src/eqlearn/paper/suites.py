@@ -31,12 +31,14 @@ class Problem:
     def truth(self) -> Equation:
         return Equation.parse(self.formula, tuple(self.ranges))
 
-    def data(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Uniform in the ranges; rows where the formula is not finite are left out."""
+    def data(self, seed: int, noise: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """Uniform in the ranges; rows where the formula is not finite are left out. Noise is a part of the
+        target's root mean square, as SRBench has it."""
         rng = np.random.default_rng([20220, seed])
         X = np.stack([rng.uniform(low, high, size=self.rows) for low, high in self.ranges.values()], axis=1)
         y = self.truth(X)
-        return X[np.isfinite(y)], y[np.isfinite(y)]
+        X, y = X[np.isfinite(y)], y[np.isfinite(y)]
+        return X, y + noise * np.sqrt(np.mean(y**2)) * rng.normal(size=len(y)) if noise else y
 
 
 @cache
@@ -65,16 +67,19 @@ def find_suite(name: str) -> tuple[Problem, ...]:
     return suites()[name]
 
 
-def trials(problem: Problem, seeds: Sequence[int], seconds: float) -> Iterator[dict[str, Any]]:
+def trials(
+    problem: Problem, seeds: Sequence[int], seconds: float, noise: float = 0.0
+) -> Iterator[dict[str, Any]]:
     """One record per seed, with default settings; every seed started is counted, by both judges."""
     for seed in seeds:
-        X, y = problem.data(seed)
+        X, y = problem.data(seed, noise)
         began = time.perf_counter()
         found = discover(X, y, variables=tuple(problem.ranges), seconds=seconds, seed=seed)
         if found.ended == "interrupted":
             raise KeyboardInterrupt  # half a search is no trial; the same command does it whole
         used = time.perf_counter() - began
-        verdict = judge(found.best.equation, problem.truth, problem.ranges)
+        errors = [c.standard_error for c in found.best.constants[0]] if noise else None
+        verdict = judge(found.best.equation, problem.truth, problem.ranges, standard_errors=errors)
         second = symbolic_solution(found.best.equation, problem.truth, *problem.data(FRESH + seed))
         yield {
             "problem": problem.name,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from eqlearn.errors import NotFinite
 from eqlearn.numerics.budget import Deadline
+from eqlearn.numerics.residuals import looks_like_noise
 from eqlearn.search.ansatz.stepwise import stepwise_sums
 from eqlearn.search.candidate import (
     Candidate,
@@ -41,11 +42,13 @@ class Archive:
         self._unread: list[tuple[str, Fit]] = []
         self._leader = math.inf
         self._exact_rounds = 0
+        self._judged: Candidate | None = None  # the best candidate when `settled` was last asked
+        self._settled = False
         self._pace = 0.0  # seconds that a reading takes, by the last ones
 
     def add(self, result: StepResult, deadline: Deadline) -> None:
         """Takes up a round's networks, and reads what has to be read at once."""
-        gained, rows = False, self.finisher.training.rows
+        gained, rows, before = False, self.finisher.training.rows, self.best
         for fit in sorted(result.fits, key=self._score):
             if not self._in_time(deadline):
                 break
@@ -58,6 +61,8 @@ class Archive:
             elif small and fit.credible(rows):
                 self._unread.append((result.method, fit))
             self.fits.append(fit)
+        # In noise a longer law always fits a little better.
+        gained = gained and not (self.best is before and self.settled)
         self.rounds_without_gain = 0 if gained else self.rounds_without_gain + 1
         self._exact_rounds += self.best.exact
 
@@ -95,6 +100,17 @@ class Archive:
     @property
     def best(self) -> Candidate:
         return shortest_description(self.candidates)
+
+    @property
+    def settled(self) -> bool:
+        """Whether what the best candidate leaves is little and looks like noise."""
+        best, table = self.best, self.finisher.training
+        if best is not self._judged:
+            left = [table.y[:, k] - equation(table.X) for k, equation in enumerate(best.equations)]
+            little = not best.exact and best.training_error < self.settings.reading.max_noise
+            self._judged = best
+            self._settled = little and all(looks_like_noise(table.X, one) for one in left)
+        return self._settled
 
     @property
     def seen_front(self) -> tuple[Candidate, ...]:

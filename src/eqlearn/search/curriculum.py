@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.search.features import Features
@@ -70,19 +71,30 @@ class Curriculum:
         """How many rounds without a better score end a search in noise."""
         return self.settings.island.patience if self.evolves else self.settings.patience
 
-    @property
-    def first_pass(self) -> int:
-        """How many rounds come before a search in noise may end: every lesson once, or every strategy."""
+    def first_pass(self, settled: bool) -> int:
+        """How many rounds come before a search in noise may end: every lesson once, or every strategy; where
+        what is left already looks like noise, the first island."""
         if self.evolves:
-            return len(self.scheduled)
+            return self.strategies.index(EVOLUTION) + 1 if settled else len(self.scheduled)
         return len(self.scheduled) + len(self.lessons) * 3 // 2
 
-    def generation(self, number: int) -> int:
-        """How many rounds run in parallel from round `number` on; none of them sees what the others find."""
+    def generation(self, number: int) -> int | None:
+        """How many rounds run in parallel from round `number` on, None for all that follow; none of them sees
+        what the others find."""
         later = number - len(self.scheduled)
         if self.evolves:
-            return 1 if later < 0 else 8  # islands know nothing of each other
+            alone, abreast = self.settings.alone, self.settings.abreast
+            if later >= 0:
+                return None  # islands know nothing of each other
+            return 1 if number < alone else min(abreast, -later)
         return 1 if later < 3 else 2 if later < 11 else 4
+
+    def steps(self, number: int, parents: Sequence[Fit]) -> Iterator[Step]:
+        """The rounds of the generation that begins with round `number`."""
+        size = self.generation(number)
+        return (
+            self.step(n, parents) for n in (count(number) if size is None else range(number, number + size))
+        )
 
     def step(self, number: int, parents: Sequence[Fit]) -> Step:
         """First what linear algebra can solve, with islands of trees between; then islands. Where there are

@@ -29,6 +29,8 @@ class Problem:
     sparsifier: Half | HardConcreteL0
     hidden_layers: int
     settings: Settings = DEFAULTS
+    noisy: bool = False  # the values hold noise: no law will be exact
+    settled: bool = False  # what the best law so far leaves looks like noise
 
     def __eq__(self, other: object) -> bool:
         """Whether the same data are seen in the same way."""

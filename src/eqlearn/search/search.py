@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import joblib
@@ -19,6 +20,7 @@ import torch
 from eqlearn.errors import InvalidArgument
 from eqlearn.nn.primitives import PrimitivesLike, RegistrySnapshot, lookup, parse_kinds
 from eqlearn.numerics.budget import Deadline, one_thread
+from eqlearn.numerics.residuals import shows_noise
 from eqlearn.search.ansatz.target_transform import transforms
 from eqlearn.search.archive import Archive
 from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
@@ -218,16 +220,21 @@ def discover(
     waves = Waves.of(samples.x[: len(features.columns)].numpy())
     through = tuple(transforms(vocabulary.unary, samples.y, features.outputs[0]))
     sparsifier = settings.half if penalty == "half" else settings.l0
-    problem = Problem(samples, features, vocabulary, waves, through, sparsifier, hidden_layers, settings)
+    visible, largest = shown.X[:, features.columns], settings.reading.max_noise
+    noisy = all(shows_noise(visible, target, most=largest) for target in shown.y.T)
+    problem = Problem(
+        samples, features, vocabulary, waves, through, sparsifier, hidden_layers, settings, noisy
+    )  # fmt: skip
     curriculum = Curriculum(settings, hidden_layers, features, samples.rows, seed)
 
     started, exact, rounds, ended = 0, 0, 0, ""
     failures: Counter[str] = Counter()
     try:
         while not ended:
-            numbers = range(rounds, rounds + curriculum.generation(rounds))
-            tasks = [curriculum.step(n, archive.parents) for n in numbers]
-            for result in _run(tasks, problem, deadline, n_jobs, journal):
+            workers = 1 if curriculum.generation(rounds) == 1 else n_jobs
+            tasks = curriculum.steps(rounds, archive.parents)
+            seen_so_far = replace(problem, settled=archive.settled)
+            for result in _run(tasks, seen_so_far, deadline, workers, journal):
                 archive.add(result, last)
                 started, exact, rounds = started + result.started, exact + result.exact, rounds + 1
                 failures.update(result.failures)
@@ -268,19 +275,23 @@ def _deadlines(
 
 
 def _run(
-    tasks: list[Step], problem: Problem, deadline: Deadline, n_jobs: int | None, journal: Journal | None
+    tasks: Iterator[Step], problem: Problem, deadline: Deadline, n_jobs: int | None, journal: Journal | None
 ) -> Iterator[StepResult]:
-    """The rounds' results in order; remembered ones are not run again."""
-    known = {t.number: _recalled(t, journal) for t in tasks}
-    fresh = [t for t in tasks if known[t.number] is None]
+    """The rounds' results in order; remembered ones, which come first, are not run again. No worker waits:
+    one that is done begins with the next round, whichever rounds the others are at."""
+    fresh: list[Step] = []
+    for task in tasks:
+        known = _recalled(task, journal)
+        if known is None:
+            fresh.append(task)
+            break
+        yield known
     snapshot = RegistrySnapshot.taken()
-    jobs = (joblib.delayed(_one)(snapshot, task, problem, deadline) for task in fresh)
-    workers = 1 if len(fresh) < 2 else n_jobs
-    results = joblib.Parallel(n_jobs=workers, return_as="generator")(jobs)
+    jobs = (joblib.delayed(_one)(snapshot, task, problem, deadline) for task in chain(fresh, tasks))
+    results = joblib.Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(jobs)
     try:
-        for task in tasks:
-            result = known[task.number] or next(results)
-            if known[task.number] is None and journal is not None and not deadline():
+        for result in results:
+            if journal is not None and not deadline():
                 journal.record(result)
             yield result
     finally:
@@ -335,6 +346,9 @@ def _ended(
         return "out of restarts"
     if not settings.networks and not curriculum.evolves and rounds >= len(curriculum.scheduled):
         return "no further gain"
-    if rounds >= curriculum.first_pass and archive.rounds_without_gain >= curriculum.patience:
+    if (
+        rounds >= curriculum.first_pass(archive.settled)
+        and archive.rounds_without_gain >= curriculum.patience
+    ):
         return "no further gain"
     return ""

@@ -18,8 +18,8 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "affine", "span", "evolution", "pairs", "products", "symmetry", "product-library",
-    "profiled", "sums", "wide-span", "elimination",
+    "linear", "rational", "affine", "span", "subsets", "evolution", "pairs", "products", "symmetry",
+    "product-library", "profiled", "sums", "wide-span", "elimination",
 )  # fmt: skip
 MAX_DEGREE = 8  # polynomials of a higher one come to rounding near any smooth function of one column
 # What `sketches`, an earlier name of `strategies`, called some of them.
@@ -165,6 +165,19 @@ class AffineSettings:
 
 
 @dataclass(frozen=True)
+class SubsetSettings:
+    """Sums of at most `max_terms` of the `entries` of a bank, of which products of columns, at most
+    `monomials`, come first; the `beam` best of each size grow and shrink, and `kept` are proposed for the
+    target, and in values that hold noise for each of its transforms."""
+
+    entries: int = 250
+    monomials: int = 60
+    max_terms: int = 6
+    beam: int = 6
+    kept: int = 3
+
+
+@dataclass(frozen=True)
 class IslandSettings:
     """An island of trees: how many there are, how they vary and how long.
 
@@ -256,7 +269,8 @@ class Reading:
     nothing shorter is likely, and a longer one when a second round is exact as well; `patience` is how many
     rounds may yet shorten an exact formula. Formulas are compared on at most `rows`, and refitted to rows
     that were held out where there are at most `max_refit_rows`. Sums of columns more than `max_behind` nats
-    behind the best by Akaike's criterion are not read, and at most `max_sums` are.
+    behind the best by Akaike's criterion are not read, and at most `max_sums` are. What looks like noise is
+    taken for it up to the part `max_noise` of the target's spread.
     """
 
     max_weights: int = 18
@@ -266,6 +280,7 @@ class Reading:
     max_short: int = 25
     patience: int = 7
     rows: int = 20_000
+    max_noise: float = 0.3
     max_refit_rows: int = 5000
     max_behind: float = 8.0
     max_sums: int = 8
@@ -291,8 +306,11 @@ class Settings:
     "evolution" on, an island of trees after every third of them, and then islands alone. Without it,
     networks are drawn after the strategies; with no strategies, networks find it all, and without `networks`
     the strategies.
+    The first rounds, so many as run `alone`, take little time; of the strategies after them so many as are
+    `abreast` do not wait for each other, and islands wait for nothing.
     Eliminated are the `finalists` of a round, of which one may have more than `max_weights`; a round that
-    looks for exact laws eliminates what is not exact only up to `max_quick_weights`. A bank of more than
+    looks for exact laws eliminates what is not exact only up to `max_quick_weights`, unless the values hold
+    noise. A bank of more than
     `max_inputs` would make every network of it a large one. Networks grow from the best `parents`.
     """
 
@@ -303,6 +321,8 @@ class Settings:
     patience: int = 10
     finalists: int = 4
     strategies: tuple[str, ...] = STRATEGY_ORDER
+    alone: int = 5
+    abreast: int = 4
     networks: bool = True
     levels: tuple[Level, ...] = LEVELS
     half: Half = field(default_factory=Half)
@@ -312,6 +332,7 @@ class Settings:
     bank: BankSettings = field(default_factory=BankSettings)
     island: IslandSettings = field(default_factory=IslandSettings)
     affine: AffineSettings = field(default_factory=AffineSettings)
+    subsets: SubsetSettings = field(default_factory=SubsetSettings)
     profile: Profile = field(default_factory=Profile)
     symmetry: Symmetry = field(default_factory=Symmetry)
     drawing: Drawing = field(default_factory=Drawing)
@@ -332,7 +353,7 @@ class Settings:
             names = checked_names(sketches, "sketches")
             object.__setattr__(self, "strategies", tuple(FORMER_NAMES.get(name, name) for name in names))
         object.__setattr__(self, "strategies", checked_names(self.strategies, "strategies"))
-        check_fields(self, ("members", "rows", "enough_rows", "patience", "finalists"))
+        check_fields(self, ("members", "rows", "enough_rows", "patience", "finalists", "abreast"))
         if not 0 <= self.validation < 1:
             raise InvalidArgument(f"`validation` must be at least 0 and below 1, got {self.validation}")
         if not self.strategies and not self.networks:

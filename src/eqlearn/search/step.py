@@ -25,7 +25,7 @@ from eqlearn.search.networks.refine import eliminate_fits
 from eqlearn.search.networks.starts import Start, grown_start, random_start
 from eqlearn.search.networks.structures import Level
 from eqlearn.search.problem import Problem
-from eqlearn.search.strategies import Strategy
+from eqlearn.search.strategies import Strategy, is_worth
 
 T = TypeVar("T")
 Proposal: TypeAlias = tuple[TargetTransform | None, Start]
@@ -36,8 +36,8 @@ class Step:
     """What one round of the search is to do; equal steps give equal results, wherever they run.
 
     It takes up what its `strategy` proposes; without one, it draws networks at a `level`. For a strategy that
-    looks for exact laws it gives what fits exactly, or else what is small: to eliminate the rest takes longer
-    than to find it.
+    looks for exact laws it gives what fits exactly, or else what is small, unless the values hold noise: to
+    eliminate the rest takes longer than to find it.
     """
 
     number: int
@@ -92,7 +92,7 @@ def take_step(task: Step, problem: Problem, stop: Callable[[], bool] = never) ->
     # Beside an exact fit the others need no further work.
     worth = [_trimmed(fit, problem.samples, stop) for fit in exact] or fits
     settings = problem.settings
-    if task.exact and not exact:
+    if task.exact and not exact and not problem.noisy:
         worth = [fit for fit in fits if fit.weights <= settings.max_quick_weights]
     best = _finalists(worth, rows, settings.finalists, settings.max_weights)
     best = [
@@ -164,7 +164,7 @@ def _kind(proposal: Proposal) -> tuple[int, bool]:
 def _starts(
     task: Step, problem: Problem, rng: np.random.Generator, stop: Callable[[], bool]
 ) -> Iterator[Proposal]:
-    if task.strategy is not None:
+    if task.strategy is not None and is_worth(task.strategy, problem):
         inputs, identity = problem.features.count, problem.vocabulary.identity
         for ansatz in task.strategy.propose(problem, stop) or ():
             if not isinstance(ansatz, Ansatz):

@@ -13,6 +13,7 @@ from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SHARE
 from eqlearn.search.ansatz.affine import affine_ansatzes
+from eqlearn.search.ansatz.best_subsets import subset_ansatzes
 from eqlearn.search.ansatz.layout import Ansatz, Sum
 from eqlearn.search.ansatz.library_sums import carried_ansatzes, sum_ansatzes
 from eqlearn.search.ansatz.linear import allowed_banks, linear_ansatzes, profiled_ansatzes
@@ -39,19 +40,30 @@ class Strategy:
 
     A strategy for `exact` laws is quick: what fits exactly is kept, or else what is small. One that is not
     proposes sums of many inputs, from which backward elimination takes what is not needed. One with a
-    `library` of functions is not tried where a symmetry leaves many variables.
+    `library` of functions is not tried where a symmetry leaves many variables; one for `clean` values is not
+    tried where they hold noise, and one that is not for `settled` searches not where what the best law so far
+    leaves looks like noise.
     """
 
     name: str
     propose: Proposer
     exact: bool = True
     library: bool = False
+    clean: bool = False
+    settled: bool = True
 
     def __post_init__(self) -> None:
         if not callable(self.propose):
             raise WrongType(f"strategy {self.name!r}: `propose` must be a function, got {self.propose!r}")
         if not self.name or self.name == "networks":
             raise InvalidArgument(f"a strategy can't have the `name` {self.name!r}")
+
+
+def is_worth(strategy: Strategy, problem: Problem) -> bool:
+    """Whether a strategy is tried on such data."""
+    if strategy.clean:
+        return not problem.noisy and not problem.settled
+    return strategy.settled or not problem.settled
 
 
 def symmetry_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Iterator[Ansatz]:
@@ -63,6 +75,8 @@ def symmetry_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> Ite
     many = len(state.columns) > problem.settings.symmetry.max_variables
     for strategy in _BUILT_IN:
         if strategy.name == "symmetry" or not strategy.exact or (strategy.library and many):
+            continue
+        if not is_worth(strategy, smaller):
             continue
         for ansatz in strategy.propose(smaller, stop):
             whole = restored(ansatz, state, smaller, problem)
@@ -92,14 +106,16 @@ _BUILT_IN = (
     Strategy("linear", linear_ansatzes),  # sums of one bank of inputs
     Strategy("rational", rational_ansatzes),  # quotients of polynomials
     Strategy("profiled", profiled_ansatzes),  # a multiple of a logarithm, or an exponential with an offset
-    Strategy("products", product_ansatzes, library=True),  # of functions out of the library
-    Strategy("affine", affine_ansatzes),  # one subexpression, times and beside polynomials
-    Strategy("pairs", pair_ansatzes),  # of simple subexpressions
-    Strategy("span", span_ansatzes),  # sums of the simplest, and one operation with any other
-    Strategy("wide-span", wide_span_ansatzes),  # any other of many more
-    Strategy("symmetry", symmetry_ansatzes),  # all of these, in fewer variables
-    Strategy("product-library", carried_ansatzes, library=True),  # a polynomial, and functions times powers
-    Strategy("sums", sum_ansatzes, library=True),  # of functions out of the library
+    Strategy("subsets", subset_ansatzes),  # sums of few out of many subexpressions, in noise too
+    Strategy("products", product_ansatzes, library=True, settled=False),  # of functions out of the library
+    Strategy("affine", affine_ansatzes, clean=True),  # one subexpression, times and beside polynomials
+    Strategy("pairs", pair_ansatzes, settled=False),  # of simple subexpressions
+    Strategy("span", span_ansatzes, clean=True),  # sums of the simplest, and one operation with any other
+    Strategy("wide-span", wide_span_ansatzes, clean=True),  # any other of many more
+    Strategy("symmetry", symmetry_ansatzes, settled=False),  # all of these, in fewer variables
+    # A polynomial, and functions times powers.
+    Strategy("product-library", carried_ansatzes, library=True, settled=False),
+    Strategy("sums", sum_ansatzes, library=True, settled=False),  # of functions out of the library
     Strategy("elimination", elimination_ansatzes, exact=False),  # for any law: sums of many inputs
 )
 STRATEGIES: dict[str, Strategy] = {strategy.name: strategy for strategy in (*_BUILT_IN, EVOLUTION)}

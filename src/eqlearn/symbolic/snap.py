@@ -18,6 +18,7 @@ from eqlearn.numerics.criteria import (
     FUNCTION_CHOICES,
     MAX_DIGITS,
     NEGLIGIBLE,
+    RARE_ROOT,
     SNAP_ERRORS,
     SNAP_ROUNDING,
     constant_cost,
@@ -230,4 +231,8 @@ def simple_number(value: float, error: float) -> sp.Expr | None:
     if not math.isfinite(error):
         return None
     width = max(SNAP_ERRORS * error, SNAP_ROUNDING * abs(value))
-    return snap_constant(value, width, max_cost=trusted_bits(value, width))
+    bits = trusted_bits(value, width)
+    simple = snap_constant(value, width, max_cost=bits)
+    # Roots are rarer in laws than fractions of their length: in noise, one of them is near most numbers.
+    root = simple is not None and any(not p.exp.is_Integer for p in simple.atoms(sp.Pow))
+    return None if root and number_cost(simple) > bits - RARE_ROOT else simple

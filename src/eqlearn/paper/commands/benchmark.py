@@ -10,6 +10,7 @@ import typer
 
 from eqlearn import InvalidArgument
 from eqlearn.paper.commands.options import (
+    FirstSeedOption,
     OnlyOption,
     PenaltyName,
     PenaltyOption,
@@ -40,6 +41,7 @@ def benchmark(
     ] = Search.modern,
     penalty: PenaltyOption = PenaltyName.half,
     seeds: SeedsOption = 20,
+    first_seed: FirstSeedOption = 0,
     noise: Annotated[float, typer.Option(help="Noise, as a fraction of the target's spread.", min=0)] = 0.0,
     sine: Annotated[
         Sine, typer.Option(help="The sine unit: sin(2πg) as in the paper, or sin(g).")
@@ -60,16 +62,13 @@ def benchmark(
     names = wanted(only, [t.name for t in targets])
     ledger = Ledger(out / f"{condition.name}.json", {"condition": condition.name})
     for target in (t for t in targets if t.name in names):
-        for key, trial in list(
-            ledger.trials.items()
-        ):  # of ledgers from before there was a column for the eye
-            if (
-                preset.value in ("paper", "released")
-                and trial["function"] == target.name
-                and "eye" not in trial
-            ):
+        # Ledgers from before there was a column for the eye are counted again.
+        old = preset.value in ("paper", "released")
+        for key, trial in list(ledger.trials.items()) if old else ():
+            if trial["function"] == target.name and "eye" not in trial:
                 ledger.add(key, {**trial, "eye": seen(target, trial)})
-        missing = [s for s in range(2 if quick else seeds) if f"{target.name} {s}" not in ledger.trials]
+        asked = range(first_seed, first_seed + (2 if quick else seeds))
+        missing = [s for s in asked if f"{target.name} {s}" not in ledger.trials]
         for trial in trials(target, condition, missing):
             ledger.add(f"{target.name} {trial['seed']}", {"function": target.name, **trial})
             _say(target.name, trial)
@@ -84,6 +83,10 @@ def suite(
     name: Annotated[str, typer.Argument(help="The suite's name, such as nguyen, jin or feynman.")],
     seconds: Annotated[float, typer.Option(help="The budget of a trial.", min=0.1)] = 10.0,
     seeds: SeedsOption = 3,
+    first_seed: FirstSeedOption = 0,
+    noise: Annotated[
+        float, typer.Option(help="Noise, as a fraction of the target's root mean square.", min=0)
+    ] = 0.0,
     only: OnlyOption = None,
     out: ResultsOption = Path("runs/suites"),
 ) -> None:
@@ -94,10 +97,13 @@ def suite(
 
     problems = find_suite(name)
     names = wanted(only, [p.name for p in problems])
-    ledger = Ledger(out / f"{name}-{seconds:g}s.json", {"suite": name, "seconds": seconds})
+    noisy = {"noise": noise} if noise else {}
+    stem = f"{name}-{seconds:g}s" + (f"-noise{noise:g}" if noise else "")
+    ledger = Ledger(out / f"{stem}.json", {"suite": name, "seconds": seconds, **noisy})
     for problem in (p for p in problems if p.name in names):
-        missing = [s for s in range(seeds) if f"{problem.name} {s}" not in ledger.trials]
-        for trial in trials(problem, missing, seconds):
+        asked = range(first_seed, first_seed + seeds)
+        missing = [s for s in asked if f"{problem.name} {s}" not in ledger.trials]
+        for trial in trials(problem, missing, seconds, noise):
             ledger.add(f"{problem.name} {trial['seed']}", trial)
             _say(problem.name, trial)
     leave_table(ledger, suite_table(ledger.plain))

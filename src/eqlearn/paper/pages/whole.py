@@ -137,12 +137,13 @@ whole search, which comes first, include what it leaves in caches for the others
 have the seeds of {seeds} (`eqlearn.paper.random_formulas`)."""
 
 
-OTHERS = ("fields", "groups", "dynamics", "units")  # folders of results with pages of their own
+OTHERS = ("fields", "groups", "dynamics", "units", "noise", "scale")  # results with pages of their own
 
 
 def read_ledgers(folder: Path) -> dict[str, dict[str, Any]]:
     """All ledgers of a folder of results, by their place in it."""
-    paths = sorted(path for path in folder.rglob("*.json") if not {"models", *OTHERS} & set(path.parts))
+    left_out = {"models", *OTHERS}
+    paths = sorted(p for p in folder.rglob("*.json") if not left_out & set(p.relative_to(folder).parts))
     return {path.relative_to(folder).with_suffix("").as_posix(): read_ledger(path) for path in paths}
 
 

@@ -1,0 +1,79 @@
+"""Sums of few out of many simple subexpressions, for laws in noise: the best subsets of each size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import information_criterion
+from eqlearn.numerics.subsets import Places, Regression, sparse_path
+from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
+from eqlearn.search.ansatz.layout import Ansatz, Sum
+from eqlearn.search.ansatz.pairs import in_seen_units, target_values
+from eqlearn.search.features import Features
+from eqlearn.search.problem import Problem
+from eqlearn.search.settings import SubsetSettings
+
+
+def subset_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
+    """The best sums of each size with a constant, those that score best first: of the target and, in values
+    that hold noise, of its transforms."""
+    if not is_for_banks(problem):
+        return []
+    settings = problem.settings.subsets
+    bank = grown(problem, settings.entries, stop, monomials=settings.monomials, exact=True)
+    about = bank.values - bank.values.mean(axis=1, keepdims=True)
+    found: list[tuple[float, Ansatz]] = []
+    for transform in problem.targets if problem.noisy else problem.targets[:1]:
+        y = target_values(problem, transform)
+        if stop() or not y.std() > 0:
+            continue
+        regression = Regression.of(about.T, y - y.mean())
+        path = sparse_path(regression, settings.max_terms, settings.beam, max_pairs=len(bank), stop=stop)
+        for score, places in _scored(path, len(y), settings):
+            law = _law(
+                bank, places, regression.fitted(places).coefficients, float(y.mean()), problem.features
+            )
+            found.append((score, in_seen_units(Ansatz(transform, law), problem)))
+    return [ansatz for _, ansatz in found]
+
+
+def _scored(path: dict[Places, float], rows: int, settings: SubsetSettings) -> list[tuple[float, Places]]:
+    """The best sums of a path by what they leave, how many they are and how simple: an entry costs as much as
+    its place among the entries, of which the simplest come first."""
+    scored = [
+        (
+            information_criterion(rows, loss, len(places) + 1, placed=False)
+            + sum(math.log(2 + place) for place in places),
+            places,
+        )
+        for places, loss in path.items()
+        if places
+    ]
+    return sorted(scored)[: settings.kept]
+
+
+def _law(bank: Bank, places: Places, coefficients: np.ndarray, mean: float, features: Features) -> Sum:
+    """The sum of these entries, written out; products of columns as the inputs that they are."""
+    inputs = {factors: features.behind + k for k, factors in enumerate(features.products)}
+    constant = mean - float(coefficients @ bank.values[list(places)].mean(axis=1))
+    law = Sum(constant=constant)
+    for place, coefficient in zip(places, coefficients.tolist(), strict=True):
+        product = inputs.get(_factors(bank, bank.places[place]))
+        term = bank.term(place) if product is None else Sum(((product, features.size(product)),))
+        law = law + term * coefficient
+    return law
+
+
+def _factors(bank: Bank, place: int) -> tuple[int, ...]:
+    """The columns whose product an entry is, in order; none if it is anything else."""
+    how, args, factor, shift = bank.made[place]
+    if how == "column":
+        return (args[0],)
+    if isinstance(how, str) or how.name not in ("mul", "square") or (factor, shift) != (1.0, 0.0):
+        return ()
+    parts = [_factors(bank, a) for a in (args if how.name == "mul" else args * 2)]
+    return tuple(sorted(sum(parts, ()))) if all(parts) else ()
