@@ -23,7 +23,7 @@ _HOMES = {
     # Training: how you train them
     "eqlearn.training.schedule": "Phase Schedule",
     "eqlearn.training.loop": "Record Training train",
-    "eqlearn.training.state": "TrainingState seeded step_generator",
+    "eqlearn.training.state": "TrainingState restart_seed restarted seeded step_generator",
     "eqlearn.training.optimisers": "RMSPropTF1",
     "eqlearn.training.presets": "PRESETS GatedL0 Preset TrainedPopulation train_population",
     "eqlearn.training.tensorboard": "TensorBoardWriter",

@@ -117,6 +117,8 @@ from eqlearn.training.presets import train_population as train_population
 from eqlearn.training.schedule import Phase as Phase
 from eqlearn.training.schedule import Schedule as Schedule
 from eqlearn.training.state import TrainingState as TrainingState
+from eqlearn.training.state import restart_seed as restart_seed
+from eqlearn.training.state import restarted as restarted
 from eqlearn.training.state import seeded as seeded
 from eqlearn.training.state import step_generator as step_generator
 from eqlearn.training.tensorboard import TensorBoardWriter as TensorBoardWriter

@@ -11,11 +11,11 @@ import short_mnist
 import torch
 from short_mnist import CONDITION, TRAINED, add_short
 
-from eqlearn.errors import InvalidArgument, InvalidExpression, InvalidFile, UnknownName
+from eqlearn.errors import Diverged, InvalidArgument, InvalidExpression, InvalidFile, UnknownName
 from eqlearn.latent.gauge import Gauge
 from eqlearn.latent.images import ImageArithmetic
 from eqlearn.nn.eql import EQL
-from eqlearn.paper.mnist import recipes
+from eqlearn.paper.mnist import recipes, trials
 from eqlearn.paper.mnist.digits import load_digits
 from eqlearn.paper.mnist.encoder import DigitEncoder
 from eqlearn.paper.mnist.measures import asymmetry, composed, evaluate, in_digits, is_right, measures
@@ -47,6 +47,19 @@ def whole(short, digits):
 @pytest.fixture(scope="module")
 def found(short, digits):
     return searched(replace(CONDITION, formula="a*b"), digits, 3)
+
+
+def once_diverging(function):
+    """The function, but that its first call ends as a training does whose loss is not finite."""
+    calls = []
+
+    def wrapped(*arguments, **options):
+        calls.append(None)
+        if len(calls) == 1:
+            raise Diverged("only", 3)
+        return function(*arguments, **options)
+
+    return wrapped
 
 
 def same_tensors(one, other):
@@ -137,6 +150,42 @@ def test_the_papers_recipe_is_its_text():
         (10_000, 1e-2, 0.05, 0.01), (10_000, 1e-4, 0.0, None),
     ]  # fmt: skip
     assert (recipe.batch, recipe.pairs, recipe.augmentation) == (200, None, None)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_recipe_keeps_what_its_encoder_is_on_smaller_images(recipe):
+    large, small = (Condition(recipe=recipe, dataset=d).full_recipe().encoder for d in ("mnist", "digits"))
+
+    assert {**large, "channels": (16, 32), "kernel": 3} == small
+
+
+def test_encoders_of_the_recipes_start_as_in_keras():
+    encoder = build(Condition(recipe="released-half", dataset="digits"), 8, 0).encoder
+
+    assert not any(p.any() for name, p in encoder.features.named_parameters() if name.endswith("bias"))
+    assert encoder.normalise.eps == 1e-3
+    bound = (6 / (1 * 9 + 16 * 9)) ** 0.5
+    assert 0.8 * bound < float(encoder.features[0].weight.abs().max()) <= bound
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_each_recipe_ends_and_begins_again_after_a_loss_that_is_not_finite(recipe, digits, monkeypatch):
+    brief = tuple(replace(phase, steps=3) for phase in RECIPES[recipe].learn)
+    monkeypatch.setitem(recipes.RECIPES, recipe, replace(RECIPES[recipe], learn=brief))
+    monkeypatch.setattr("eqlearn.paper.mnist.trials.train", once_diverging(trials.train))
+
+    result = trained(Condition(recipe=recipe, dataset="digits"), digits, 0)
+
+    assert result.restarts == 1
+    assert torch.isfinite(result.model(*digits.test.images[None, :2].transpose(0, 1))).all()
+
+
+@pytest.mark.parametrize("recipe", ["paper-l0", "released-l0"])
+def test_l0_starts_with_an_uncut_spread_of_a_half_and_a_readout_from_0_to_1(recipe):
+    init = RECIPES[recipe].init
+
+    assert (init.first, init.middle, init.truncate, init.uniform_readout) == (0.5, 0.5, None, True)
 
 
 @pytest.mark.parametrize("dataset", SEARCHES)

@@ -5,15 +5,18 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
 from typer.testing import CliRunner
 
-from eqlearn.errors import InvalidArgument
+from eqlearn.errors import Diverged, InvalidArgument
+from eqlearn.latent.motion.find import train_dynamics
 from eqlearn.paper.commands import app
-from eqlearn.paper.dynamics.presets import find_preset
+from eqlearn.paper.dynamics.presets import DYNAMICS_PRESETS, find_preset
 from eqlearn.paper.dynamics.trials import equation_trial
+from eqlearn.training.state import restart_seed
 
 QUICK = ["kinematics", "--quick", "--no-twins", "--out"]
 PATIENCE = 300.0
@@ -69,6 +72,28 @@ def test_a_killed_run_goes_on_where_it_was_to_the_same_end(tmp_path):
     clocks = {"seconds": 0, "cpu_seconds": 0}
     assert mine | clocks == other | clocks
     assert not state.exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in DYNAMICS_PRESETS if "modern" not in name])
+def test_each_recipe_ends_and_begins_again_after_a_loss_that_is_not_finite(name, monkeypatch, tmp_path):
+    preset, calls = DYNAMICS_PRESETS[name], []
+    brief = tuple(replace(phase, steps=3) for phase in preset.settings.schedule)
+
+    def once_diverging(*arguments, **options):
+        calls.append(options["seed"])
+        if len(calls) == 1:
+            raise Diverged("one step", 3)
+        return train_dynamics(*arguments, **options)
+
+    monkeypatch.setattr("eqlearn.paper.dynamics.trials.train_dynamics", once_diverging)
+    trial = equation_trial(
+        replace(preset, settings=replace(preset.settings, schedule=brief)), 4, journal=tmp_path
+    )
+
+    assert calls == [4, restart_seed(4, 1)]
+    assert trial["failure"] or trial["restarts"] == 1  # three steps need not have led to a latent
+    assert "non-finite" not in trial["failure"]
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from eqlearn.nn.sparse import weights_left
 from eqlearn.training.optimisers import RMSPropTF1
 from eqlearn.training.presets import PRESETS, GatedL0, train_population
 from eqlearn.training.schedule import check_schedule
+from eqlearn.training.state import restart_seed
 
 X = np.random.default_rng(0).uniform(-1, 1, (64, 2)).astype(np.float32)
 Y = X[:, 0] * X[:, 1]
@@ -38,9 +39,39 @@ def test_the_released_phases_are_those_of_the_code():
     ]
 
 
-@pytest.mark.parametrize("name", ["paper-l0", "released-l0"])
-def test_l0_is_one_phase_without_pruning(name):
-    assert facts(name) == [(20_001, 1e-2, 1e-2, None)]
+@pytest.mark.parametrize(("name", "penalty"), [("paper-l0", 5e-3), ("released-l0", 1e-2)])
+def test_l0_is_one_phase_without_pruning(name, penalty):
+    assert facts(name) == [(20_001, 1e-2, penalty, None)]
+
+
+@pytest.mark.parametrize(("name", "keeps"), [("paper-l0", True), ("released-l0", False)])
+def test_which_weight_of_l0_leaves_the_product_in_xy_2_plus_z_2(name, keeps):
+    penalty = PRESETS[name].schedule[0].penalty
+    whole, without_product = 5 * penalty, 2 * penalty + 1 / 36  # the mean square of xy/2 on [-1, 1]
+
+    assert (whole < without_product) is keeps
+
+
+def test_members_that_fail_begin_again_and_are_counted():
+    data, targets = np.stack([X, X]), np.stack([Y, 1e30 * Y])
+
+    once = train_population(short("paper"), data, targets, [0, 1])
+    again = train_population(short("paper"), data, targets, [0, 1], max_restarts=2)
+
+    assert [f.member for f in once.failures] == [f.member for f in again.failures] == [1]
+    assert (once.restarts, again.restarts) == ((0, 0), (0, 2))
+    torch.testing.assert_close(once.loss[0], again.loss[0])
+
+
+def test_a_restart_starts_where_its_seed_says():
+    preset = short("paper")
+    wild = replace(preset, schedule=(replace(preset.schedule[0], lr=1e30),))
+
+    again = train_population(wild, X, Y, [5], max_restarts=1)
+    alone = train_population(wild, X, Y, [restart_seed(5, 1)])
+
+    assert again.restarts == (1,)
+    torch.testing.assert_close(again.network.readout.raw, alone.network.readout.raw, equal_nan=True)
 
 
 def test_the_smoothing_is_the_papers_or_the_codes():

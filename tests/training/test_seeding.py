@@ -1,7 +1,33 @@
 import pytest
 import torch
 
-from eqlearn.training.state import seeded, step_generator
+from eqlearn.errors import Diverged
+from eqlearn.training.state import restart_seed, restarted, seeded, step_generator
+
+
+def diverging(until):
+    def run(restart):
+        if restart < until:
+            raise Diverged("only", 3)
+        return restart
+
+    return run
+
+
+def test_a_trial_begins_again_until_it_stays_finite_and_is_counted():
+    assert restarted(diverging(until=3)) == (3, 3)
+
+
+def test_after_the_last_restart_the_error_stands():
+    with pytest.raises(Diverged):
+        restarted(diverging(until=3), most=2)
+
+
+def test_restarts_of_neighbouring_seeds_have_seeds_of_their_own():
+    seeds = {restart_seed(seed, restart) for seed in range(100) for restart in range(20)}
+
+    assert len(seeds) == 2000
+    assert restart_seed(7, 0) == 7
 
 
 def test_the_same_seed_draws_the_same_numbers():

@@ -21,7 +21,8 @@ class ImageEncoder(nn.Module):
 
     Images come as bytes or floats, one channel; they are divided by `brightest` here, batch by batch, so that
     data stay small in memory. Without `affine` the latent's mean is 0 and its standard deviation ½, really:
-    the scale that an equation expects, and one less that it has to share with the encoder.
+    the scale that an equation expects, and one less that it has to share with the encoder. With `glorot`,
+    weights start as in Keras (Glorot & Bengio 2010), biases at zero; without, as in torch.
     """
 
     def __init__(
@@ -36,6 +37,8 @@ class ImageEncoder(nn.Module):
         affine: bool = False,
         brightest: float = 255.0,
         momentum: float = 0.1,
+        epsilon: float = 1e-5,
+        glorot: bool = False,
     ) -> None:
         super().__init__()
         parts: list[nn.Module] = []
@@ -57,8 +60,13 @@ class ImageEncoder(nn.Module):
         # Channels last in memory: together with the order above, 1.8 times faster on a CPU.
         self.features = nn.Sequential(*parts).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.readout = nn.Linear(width, latents)
-        self.normalise = nn.BatchNorm1d(latents, affine=affine, momentum=momentum)
+        self.normalise = nn.BatchNorm1d(latents, affine=affine, momentum=momentum, eps=epsilon)
         self.brightest = brightest
+        if glorot:
+            for part in (*self.features, self.readout):
+                if isinstance(part, nn.Conv2d | nn.Linear):
+                    nn.init.xavier_uniform_(part.weight)
+                    nn.init.zeros_(part.bias)  # type: ignore[arg-type]
 
     def forward(self, images: Shaped[Tensor, "rows height width"]) -> Float[Tensor, "rows latents"]:
         scaled = images[:, None].to(self.readout.weight.dtype) / self.brightest

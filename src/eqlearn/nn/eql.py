@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import groupby, islice
+from itertools import accumulate, groupby, islice
 from numbers import Integral
 from typing import Any
 
@@ -14,6 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument, WrongType, counted
+from eqlearn.nn.by_hand import Propagation, Scratch, by_hand, transformed
 from eqlearn.nn.context import ContextWeights
 from eqlearn.nn.inits import INITS, Init
 from eqlearn.nn.primitives import PAPER, Primitive, PrimitivesLike, format_set, parse_layers
@@ -34,9 +35,14 @@ class SymbolicLayer(nn.Module):
         # Neighbours of one kind form a block: its first arguments, then its second ones, ...
         self.blocks = tuple((p, len(list(run))) for p, run in groupby(self.units))
         self._sizes = [count for p, count in self.blocks for _ in range(p.arity)]
+        ends = iter(accumulate(self._sizes))
+        self.places = [[slice((end := next(ends)) - n, end) for _ in range(p.arity)] for p, n in self.blocks]
 
     def forward(self, x: Float[Tensor, "*any in rows"]) -> Float[Tensor, "*more units rows"]:
-        g = self.linear(x)
+        return self.values(self.linear(x))
+
+    def values(self, g: Float[Tensor, "*any arguments rows"]) -> Float[Tensor, "*any units rows"]:
+        """The values of all units from the arguments of all."""
         # One split for all arguments: its backward pass is one copy, where slices cost a buffer each.
         arguments = iter(g.split(self._sizes, dim=-2))
         out = []
@@ -119,6 +125,7 @@ class EQL(nn.Module):
             SymbolicLayer(width, units, **o) for width, units, o in zip(widths, sets, options, strict=False)
         )
         self.readout = SparseLinear(last, out_features, **options[-1])
+        self.scratch = Scratch()
         self.reset(init, seeds)
         if shared and members is None:
             raise InvalidArgument("`shared` is for a network with `members`")
@@ -226,20 +233,31 @@ class EQL(nn.Module):
         """The network on feature-major data: `(in, rows)`, or `(members, in, rows)` for separate inputs."""
         if x.dim() > 2 and self.members is not None and x.shape[0] != self.members:
             raise InvalidArgument(f"`x` has inputs for {x.shape[0]} members, the network has {self.members}")
+        if self.training and torch.is_grad_enabled() and not transformed(x) and not self._hooked():
+            rule = Propagation(self)
+            return by_hand(rule, x, *rule.inputs)
         h = x
         for depth, layer in enumerate(self.layers):
-            h = layer(self._widen(h, x, depth))
-        y: Tensor = self.readout(self._widen(h, x, len(self.hidden)))
+            h = layer(self.widen(h, x, depth))
+        y: Tensor = self.readout(self.widen(h, x, len(self.hidden)))
         return y
 
-    def _widen(self, h: Tensor, x: Tensor, depth: int) -> Tensor:
+    def _hooked(self) -> bool:
+        """Whether someone looks at the layers while they compute."""
+        inside = (m for layer in self.layers for m in (layer, layer.linear))
+        return any(
+            m._forward_hooks or m._forward_pre_hooks or m._backward_hooks for m in (*inside, self.readout)
+        )
+
+    def widen(self, h: Tensor, x: Tensor, depth: int) -> Tensor:
         """What layer `depth` sees: the layer before, then the inputs (skip), then the constant (bias)."""
-        parts = [h]
-        if self.skip and depth > 0:
-            parts.append(x.expand(*h.shape[:-2], *x.shape[-2:]))
-        if self.bias:
-            parts.append(torch.ones_like(h[..., :1, :]))
-        return h if len(parts) == 1 else torch.cat(parts, dim=-2)
+        beside = self.beside(h, x, depth)
+        return torch.cat([h, *beside], dim=-2) if beside else h
+
+    def beside(self, h: Tensor, x: Tensor, depth: int) -> list[Tensor]:
+        """What layer `depth` sees beside the layer before."""
+        skipped = [x.expand(*h.shape[:-2], *x.shape[-2:])] if self.skip and depth > 0 else []
+        return [*skipped, torch.ones_like(h[..., :1, :])] if self.bias else skipped
 
     def symbolic(self, x: Sequence[sp.Expr] | sp.Matrix) -> sp.Matrix:
         """The network on SymPy expressions: a column with one expression per output."""

@@ -48,5 +48,6 @@ INITS = {
     "released": Init(first=0.1, middle=0.5, last=1.0, truncate=2.0),
     "released-l0": Init(first=0.5, middle=0.5, last=0.5, truncate=2.0),
     "released-systems": Init(first=0.1, middle=0.1, uniform_readout=True),
+    "released-systems-l0": Init(first=0.5, middle=0.5, uniform_readout=True),
 }
 """First weights by name: ours, and those of the authors' code."""

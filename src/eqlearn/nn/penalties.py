@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -11,7 +11,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.nn.sparse import SparseLinear, sum_over_layers
+from eqlearn.nn.by_hand import SmoothedRoots, by_hand, smoothed_root
+from eqlearn.nn.sparse import SparseLinear, sparse_layers, sum_over_layers
 from eqlearn.validation.options import check_positive, checked_choice
 
 Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
@@ -19,15 +20,8 @@ Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
 
 
 def smooth_half(w: Float[Tensor, "*any"], a: float) -> Float[Tensor, "*any"]:
-    """√|w|, smoothed below `a` so that its slope stays finite: the paper's L*₀.₅.
-
-    The polynomial -w⁴/8a³ + 3w²/4a + 3a/8 is written in t = (w/a)², clamped to 1 beyond `a`: an infinite
-    slope in the branch not taken would leak through `where`.
-    """
-    size = w.abs()
-    t = (size / a).clamp(max=1.0)
-    t = t * t
-    return torch.where(size < a, (3 + t * (6 - t)) * (a / 8), size).sqrt()
+    """√|w|, smoothed below `a` so that its slope stays finite: the paper's L*₀.₅."""
+    return smoothed_root(w, a)
 
 
 @dataclass(frozen=True)
@@ -43,7 +37,12 @@ class SmoothHalf:
         return smooth_half(w, self.a)
 
     def __call__(self, layer: SparseLinear) -> Tensor:
-        return _over_entries(self.of(layer.weight), layer)
+        return self.over([layer])
+
+    def over(self, layers: Sequence[SparseLinear]) -> Tensor:
+        """The penalty of several layers, with a derivative by hand."""
+        rule = SmoothedRoots(self.a, [layer.mask for layer in layers])
+        return by_hand(rule, *(layer.product for layer in layers))
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,10 @@ def find_penalty(penalty: str | Penalty) -> Penalty:
 
 def sparsity(model: nn.Module, penalty: str | Penalty = "half") -> Tensor:
     """The penalty summed over every sparse layer inside `model`: a number, or one per member."""
-    return sum_over_layers(model, find_penalty(penalty))
+    rule, layers = find_penalty(penalty), list(sparse_layers(model))
+    if isinstance(rule, SmoothHalf) and len({layer.members for layer in layers}) == 1:
+        return rule.over(layers)
+    return sum_over_layers(model, rule)
 
 
 def _over_entries(values: Tensor, layer: SparseLinear) -> Tensor:

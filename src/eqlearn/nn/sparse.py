@@ -130,9 +130,14 @@ class SparseLinear(nn.Module):
         self.shared, self.moved = shared, None
 
     @property
-    def weight(self) -> Float[Tensor, "*members out in"]:
+    def product(self) -> Float[Tensor, "*members out in"]:
+        """`raw`, moved by a context and times its gate, if any: the weight before its mask."""
         raw = self.raw if self.moved is None else self.raw + self.moved
-        return torch.where(self.mask, raw if self.gate is None else raw * self.gate(), 0.0)
+        return raw if self.gate is None else raw * self.gate()
+
+    @property
+    def weight(self) -> Float[Tensor, "*members out in"]:
+        return torch.where(self.mask, self.product, 0.0)
 
     def forward(self, x: Float[Tensor, "*any in rows"]) -> Float[Tensor, "*more out rows"]:
         return self.weight @ x if self.training else _silent_product(self.weight, x)

@@ -109,7 +109,7 @@ class Training:
     def _advance(self, phase: Phase, step: int) -> tuple[Tensor, Tensor | None]:
         """Takes one step; returns the loss, and the penalty if it has a weight."""
         members, weight, penalty = self.members, phase.penalty_at(step), None
-        self.optimiser.zero_grad()
+        members.forget_()
         with members.understudied():
             fit = self.loss(self.model, phase)
             if not isinstance(fit, Tensor) or not fit.requires_grad:
@@ -119,11 +119,12 @@ class Training:
                 )
             if fit.shape != members.alive.shape:
                 raise InvalidArgument(_wrong_shape(fit, members.count))
-            objective = fit.sum() if members.all_alive else fit[members.alive].sum()
+            # The objective is the sum of both over the members, failed ones left out of the loss.
+            parts, weights = [fit], [members.alive.to(fit.dtype)]
             if weight > 0:
                 penalty = sparsity(self.model, self.penalty)
-                objective = objective + weight * penalty.sum()
-            objective.backward()
+                parts, weights = [fit, penalty], [*weights, torch.full_like(penalty, weight)]
+            torch.autograd.backward(parts, weights)
         if failed := members.guard_(fit, phase.clip):
             self.failures += tuple(Failure(member, phase.name, step) for member in failed)
             if not bool(members.alive.any()):
@@ -131,7 +132,7 @@ class Training:
         for group in self.optimiser.param_groups:
             group["lr"] = phase.lr_at(step)
         try:
-            self.optimiser.step()
+            getattr(self.optimiser, "update", self.optimiser.step)()
             members.hold_()
         except BaseException:
             members.restore_()  # Ctrl-C between two tensors must not leave half a step behind

@@ -72,6 +72,11 @@ class Members:
             self.alive[... if member is None else member] = False
         self.all_alive = bool(self.alive.all())
 
+    def forget_(self) -> None:
+        """Drops the gradients of the last step."""
+        for p in self.parameters:
+            p.grad = None
+
     @contextmanager
     def understudied(self) -> Iterator[None]:
         """Replaces the parameters of failed members by a healthy member's, inside the block.

@@ -53,6 +53,12 @@ class RMSPropTF1(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        self.update()
+        return loss
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """The step itself, without torch's hooks and profiler, which cost as much as the arithmetic."""
         for group in self.param_groups:
             params = [p for p in group["params"] if p.grad is not None]
             if not params:
@@ -70,7 +76,6 @@ class RMSPropTF1(Optimizer):
             torch._foreach_mul_(speeds, group["momentum"])
             torch._foreach_addcdiv_(speeds, grads, root, group["lr"])
             torch._foreach_sub_(params, speeds)
-        return loss
 
     def _slot(self, p: Tensor, name: str, start: float) -> Tensor:
         state: dict[str, Tensor] = self.state[p]

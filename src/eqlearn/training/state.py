@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from eqlearn.errors import InvalidFile, WrongType
+from eqlearn.errors import Diverged, InvalidFile, WrongType
 from eqlearn.training.members import Failure
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -92,6 +94,24 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(seed)
         yield
+
+
+def restart_seed(seed: int, restart: int) -> int:
+    """The seed of a trial that begins again for the `restart`-th time, away from those of other trials."""
+    return seed + restart * 1_000_003
+
+
+def restarted(run: Callable[[int], Result], most: int = 20) -> tuple[Result, int]:
+    """`run(restart)` for restart 0, 1, ..., until one does not raise `Diverged`; and how many that took.
+
+    The authors' scripts begin a trial again whose loss is NaN, without limit; after `most`, the error stands.
+    """
+    for restart in range(most):
+        try:
+            return run(restart), restart
+        except Diverged:
+            pass
+    return run(most), most
 
 
 def step_generator(seed: int, step: int | torch.Tensor) -> torch.Generator:

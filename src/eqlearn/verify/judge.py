@@ -67,6 +67,7 @@ def judge(
     box: Mapping[str, tuple[float, float]],
     *,
     standard_errors: Sequence[float | None] | None = None,
+    paper: tuple[float, float] = (PAPER_ALLOWANCE, SMALL_TERM),
     seconds: float = 5.0,
 ) -> Verdict:
     """Decides whether `candidate` is `truth`; `box` is the range of every variable in the training data.
@@ -76,7 +77,8 @@ def judge(
     by at most 0.1 % or three standard errors each (`symbolic`), or by 5 % after terms below 2 % of the
     output's range are dropped (`paper`). `standard_errors` are in the order of `Equation.constants`; one that
     is None or NaN is unknown (the constant may move by 0.1 %), an infinite one belongs to a constant that
-    others can compensate (it may move by its own size). What can't be computed, or not in time, is `wrong`.
+    others can compensate (it may move by its own size). `paper` are other figures for the tier of that name:
+    how far constants may move, and which terms are small. What can't be computed, or not in time, is `wrong`.
     """
     for name, equation in (("candidate", candidate), ("truth", truth)):
         if not isinstance(getattr(equation, "expr", None), sp.Expr):
@@ -90,7 +92,7 @@ def judge(
         if flaw := _refusal(expr, true, box):
             return Verdict("wrong", flaw)
         most_nodes = 2 * max(_size(true), _size(_multiplied_out(true))) + 8
-        return _decide(expr, standard_errors, evaluations, most_nodes, Clock.of(seconds))
+        return _decide(expr, standard_errors, paper, evaluations, most_nodes, Clock.of(seconds))
     except TimeoutError:
         return Verdict("wrong", f"undecided within `seconds`={seconds}")
     except FAILURES as failure:
@@ -140,6 +142,7 @@ def _refusal(expr: sp.Expr, truth: sp.Expr, box: Box) -> str:
 def _decide(
     expr: sp.Expr,
     standard_errors: Sequence[float | None] | None,
+    paper: tuple[float, float],
     evaluations: EvaluationSets,
     most_nodes: int,
     clock: Clock,
@@ -157,12 +160,12 @@ def _decide(
             reason = f"identical once its constants move by at most {strict.moved:.2g} of their size"
             return Verdict("symbolic", reason, strict.deviation, strict.moved)
     # The truth may have small terms too, so the whole is tried as well.
-    rest = _without_small_terms(expanded, evaluations, clock)
+    rest = _without_small_terms(expanded, paper[1], evaluations, clock)
     for form, nodes in {rest: _size(rest), expr: size}.items():
         if nodes > most_nodes:
             continue
         formula = Formula(form, evaluations.variables)
-        rough = compare(formula, PAPER_ALLOWANCE * np.abs(formula.constants), evaluations, clock)
+        rough = compare(formula, paper[0] * np.abs(formula.constants), evaluations, clock)
         if not rough.flaw:
             reason = (
                 f"{strict.flaw}; identical once its small terms are dropped and its constants move by "
@@ -183,9 +186,9 @@ def _allowance(constants: np.ndarray, standard_errors: Sequence[float | None] | 
     return np.asarray(np.where(np.isnan(noisy), CLEAN_ALLOWANCE * size, known))
 
 
-def _without_small_terms(expr: sp.Expr, evaluations: EvaluationSets, clock: Clock) -> sp.Expr:
-    """The sum without terms below 2 % of the range of the output on the training box."""
-    small = SMALL_TERM * np.ptp(evaluations.near.values)
+def _without_small_terms(expr: sp.Expr, share: float, evaluations: EvaluationSets, clock: Clock) -> sp.Expr:
+    """The sum without terms below that share of the range of the output on the training box."""
+    small = share * np.ptp(evaluations.near.values)
     kept = []
     for term in sp.Add.make_args(expr):
         clock.check()

@@ -49,6 +49,19 @@ def test_a_member_starts_as_it_would_alone():
     torch.testing.assert_close(many(X)[2], alone(X))
 
 
+def test_same_padding_keeps_all_times_and_needs_a_stride_of_one():
+    assert EncoderShape(padding="same", convolutions=4).times(9) == 9
+    assert encoder(shape={"padding": "same"})(X).shape == (len(X), 1)
+    with pytest.raises(InvalidArgument, match="'same' needs a `stride` of 1, got 2"):
+        EncoderShape(padding="same", stride=2)
+
+
+def test_the_normalisation_adds_its_epsilon_to_the_variance():
+    z = encoder(shape={"epsilon": 1e3}).train()(X)
+
+    assert bool(z.abs().max() < encoder().train()(X).abs().max())
+
+
 def test_scales_divide_what_is_observed():
     scales = torch.tensor([5.0, 0.1])
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -25,7 +26,8 @@ class EncoderShape:
 
     `stride` is that of the first convolution. With `own_scale` each series is read a second time, divided
     by its own size: what does not depend on how large a motion is can be read there. `affine` lets the batch
-    normalisation learn a scale and a shift, as the released code does.
+    normalisation learn a scale and a shift, as the released code does; `epsilon` is added to its variance.
+    With `padding` "same", convolutions leave as many times as they read.
     """
 
     filters: int = 16
@@ -36,9 +38,14 @@ class EncoderShape:
     activation: str = "relu"
     own_scale: bool = False
     affine: bool = False
+    padding: Literal["valid", "same"] = "valid"
+    epsilon: float = 1e-12
 
     def __post_init__(self) -> None:
         checked_choice("`activation`", self.activation, ACTIVATIONS)
+        checked_choice("`padding`", self.padding, ("valid", "same"))
+        if self.padding == "same" and self.stride > 1:
+            raise InvalidArgument(f"`padding`='same' needs a `stride` of 1, got {self.stride}")
         sizes = (self.filters, self.width, self.convolutions, self.stride, *self.hidden)
         if min(sizes) < 1:
             raise InvalidArgument(f"every size of an encoder must be at least 1, got {self}")
@@ -51,6 +58,8 @@ class EncoderShape:
 
     def times(self, times: int) -> int:
         """How many places in time the last convolution gives."""
+        if self.padding == "same":
+            return times
         for layer in range(self.convolutions):
             times = (times - self.width) // (self.stride if layer == 0 else 1) + 1
         return times
@@ -68,10 +77,19 @@ class Standardised(nn.Module):
     mean: Tensor
     variance: Tensor
 
-    def __init__(self, features: int, *, members: int | None, affine: bool, momentum: float = 0.01) -> None:
+    def __init__(
+        self,
+        features: int,
+        *,
+        members: int | None,
+        affine: bool,
+        momentum: float = 0.01,
+        epsilon: float = 1e-12,
+    ) -> None:
         super().__init__()
         self.members = members
         self.momentum = momentum
+        self.epsilon = epsilon
         lead = members or 1
         self.gain = nn.Parameter(torch.ones(lead, 1, features)) if affine else None
         self.offset = nn.Parameter(torch.zeros(lead, 1, features)) if affine else None
@@ -94,7 +112,7 @@ class Standardised(nn.Module):
             with torch.no_grad():
                 self.mean.lerp_(mean, self.momentum)
                 self.variance.lerp_(variance, self.momentum)
-        h = (h - mean) / (variance + 1e-12).sqrt()
+        h = (h - mean) / (variance + self.epsilon).sqrt()
         if self.gain is not None and self.offset is not None:
             h = self.gain * h + self.offset
         return 0.5 * h
@@ -141,7 +159,7 @@ class SeriesEncoder(nn.Module):
         # The training loop looks for `members` on the module that holds a parameter: these lists.
         for held in (self.kernels, self.weights, self.biases):
             held.members = members  # type: ignore[assignment]
-        self.norm = Standardised(latents, members=members, affine=shape.affine)
+        self.norm = Standardised(latents, members=members, affine=shape.affine, epsilon=shape.epsilon)
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
@@ -176,7 +194,7 @@ class SeriesEncoder(nn.Module):
             # All members are one grouped convolution; the first reads the same series for each.
             stride, groups = (1, lead) if layer else (self.shape.stride, 1)
             bias = self.biases[layer].flatten()
-            h = act(F.conv1d(h, kernel.flatten(0, 1), bias, stride=stride, groups=groups))
+            h = act(F.conv1d(h, kernel.flatten(0, 1), bias, stride, self.shape.padding, groups=groups))
         h = h.reshape(len(x), lead, -1).transpose(0, 1)
         for layer, weight in enumerate(list(self.weights)[:-1]):
             h = act(torch.baddbmm(self.biases[count + layer][:, None], h, weight.mT))

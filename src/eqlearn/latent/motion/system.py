@@ -19,6 +19,7 @@ from eqlearn.latent.motion.cells import rollout
 from eqlearn.latent.motion.own import OwnEncoder, fitted_in
 from eqlearn.latent.motion.refine import Refined
 from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
+from eqlearn.nn.by_hand import MeanSquare, by_hand
 from eqlearn.symbolic.equation import Equation
 from eqlearn.training.members import count_members
 from eqlearn.training.schedule import Phase
@@ -126,8 +127,8 @@ class PropagationLoss(nn.Module):
         observed, series = self._draw(horizon)
         predicted = model(observed, series[:, 0], horizon)
         truth = series[:, 1:].permute(1, 2, 0)
-        error: Tensor = (predicted - truth) / self.scales[:, None]
-        return error.square().mean(dim=(-3, -2, -1))
+        scales = self.scales[:, None]
+        return by_hand(MeanSquare(truth / scales, (-3, -2, -1)), predicted / scales)
 
     def _draw(self, horizon: int) -> tuple[Tensor, Tensor]:
         """The series of this step: `(batch, time, states)` to read and `(batch, horizon + 1, states)`."""

@@ -161,7 +161,8 @@ def _trained(
                 save_system(folder, record.model.eval(), condition, digits.side)  # type: ignore[arg-type]
             raise
     save_system(folder, result.model, condition, digits.side)
-    return result.model, {"law": None, "seconds": round(result.seconds, 1), "resumed": result.resumed}
+    told = {"seconds": round(result.seconds, 1), "resumed": result.resumed, "restarts": result.restarts}
+    return result.model, {"law": None, **told}
 
 
 def _forget(folder: Path) -> None:

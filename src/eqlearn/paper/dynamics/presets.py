@@ -50,7 +50,7 @@ def _kinematics(one: int, five: int, fine: int) -> Schedule:
 # Neither text nor code says how long the L0 run goes on: as long as the other [42].
 _KINEMATICS_L0: Schedule = (
     Phase(name="one step", steps=4_001, lr=1e-2, penalty=1e-3, horizon=1),
-    Phase(name="five steps", steps=6_001, lr=1e-2, penalty=1e-3, horizon=5),
+    Phase(name="five steps", steps=6_000, lr=1e-2, penalty=1e-3, horizon=5),
 )
 _PAPER_OSCILLATOR: Schedule = (
     *(Phase(name=f"{h} steps", steps=500, lr=1e-2, penalty=4e-5, horizon=h) for h in (1, 3, 5, 7)),
@@ -83,14 +83,14 @@ _OSCILLATOR_L0: Schedule = (
 _PAPER_CELL = CellShape(primitives=PAPER, init="released-systems")
 _RELEASED_CELL = CellShape(primitives=RELEASED, init="released-systems", constant_input=True)  # [7, 46]
 _PAPER_KINEMATICS = DynamicsSettings(
-    encoder=EncoderShape(),
+    encoder=EncoderShape(padding="same"),
     cell=_PAPER_CELL,
     schedule=_kinematics(1_000, 4_000, 10_000),
     optimiser=RMSPropTF1,
     penalty=SmoothHalf(a=0.01),
 )
 _RELEASED_KINEMATICS = DynamicsSettings(
-    encoder=EncoderShape(affine=True),  # [33]
+    encoder=EncoderShape(affine=True, padding="same", epsilon=1e-3),  # [33]
     cell=_RELEASED_CELL,
     schedule=_kinematics(2_501, 2_500, 5_001),  # [42, 43, 45]
     optimiser=RMSPropTF1,
@@ -103,7 +103,7 @@ _PAPER_OSCILLATOR_RUN = replace(
     batch=128,
 )
 _RELEASED_OSCILLATOR_RUN = replace(
-    _RELEASED_KINEMATICS, schedule=_RELEASED_OSCILLATOR, batch=129
+    _RELEASED_KINEMATICS, schedule=_RELEASED_OSCILLATOR, batch=128
 )  # [52, 53, 58]
 
 
@@ -139,7 +139,7 @@ DYNAMICS_PRESETS: Mapping[str, DynamicsPreset] = MappingProxyType(
             RELEASED_OSCILLATOR,
             replace(
                 _gated(_RELEASED_OSCILLATOR_RUN, _OSCILLATOR_L0, released=True),
-                encoder=EncoderShape(convolutions=4, affine=True),  # [59]
+                encoder=replace(_RELEASED_KINEMATICS.encoder, convolutions=4),  # [59]
             ),
         ),
     }

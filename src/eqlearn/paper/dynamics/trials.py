@@ -32,6 +32,8 @@ from eqlearn import (
     TrainingState,
     encoder_scales,
     fit_gauge,
+    restart_seed,
+    restarted,
     rewritten,
     rollout,
     train,
@@ -61,8 +63,15 @@ def equation_trial(preset: DynamicsPreset, seed: int, **options: Any) -> dict[st
     `options` are those of `train_dynamics`.
     """
     system, began, worked = preset.system, time.perf_counter(), time.process_time()
+    journal = options.pop("journal", None)
+
+    def run(restart: int) -> FoundDynamics:
+        kept = journal if not (journal and restart) else journal / f"restart-{restart}"
+        start = restart_seed(seed, restart)
+        return train_dynamics(system.pairs(seed), preset.settings, seed=start, journal=kept, **options)
+
     try:
-        found = train_dynamics(system.pairs(seed), preset.settings, seed=seed, **options)
+        found, restarts = restarted(run)
     except EqlearnError as error:
         return {"seed": seed, "failure": str(error), "seconds": time.perf_counter() - began}
     if found.ended == "interrupted":
@@ -81,6 +90,7 @@ def equation_trial(preset: DynamicsPreset, seed: int, **options: Any) -> dict[st
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
         "diverged": found.failures,
+        "restarts": restarts,
         "agreement": found.agreement,
         "line_error": _line_error(gauge, z, _known(test)),
         **_said(found, gauge, system, test),

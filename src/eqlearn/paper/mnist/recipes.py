@@ -97,7 +97,7 @@ _PAPER = Recipe(
     ),
     penalty=SmoothHalf(a=0.01),
     init=INITS["released-systems"],  # [35]
-    encoder={"padding": "same"},  # [32]
+    encoder={"padding": "same", "glorot": True},  # [32]
 )
 _L0_PHASES = tuple(  # the released three phases [36]; the paper gives none
     Phase(name=name, steps=10_001, lr=lr, penalty=0.05)
@@ -112,7 +112,14 @@ _RELEASED = replace(
     ),
     penalty=SmoothHalf(a=0.05),
     primitives=RELEASED,
-    encoder={"padding": "same", "affine": True, "brightest": 1.0, "momentum": 0.01},  # [26, 33]
+    encoder={
+        "padding": "same",
+        "glorot": True,
+        "affine": True,
+        "brightest": 1.0,
+        "momentum": 0.01,
+        "epsilon": 1e-3,
+    },  # [26, 33]
     rows=10_000,  # [25]
 )
 RECIPES: dict[str, Recipe] = {
@@ -120,12 +127,13 @@ RECIPES: dict[str, Recipe] = {
     for recipe in (
         _PAPER,
         replace(
-            _PAPER, name="paper-l0", learn=_L0_PHASES, penalty=L0(), gates="all", init=INITS["released-l0"],
+            _PAPER, name="paper-l0", learn=_L0_PHASES, penalty=L0(), gates="all",
+            init=INITS["released-systems-l0"],  # [35]
         ),
         _RELEASED,
         replace(
             _RELEASED, name="released-l0", learn=_L0_PHASES, penalty=GatedL0(), gates="hidden",
-            init=INITS["released-l0"],
+            init=INITS["released-systems-l0"],
         ),
     )
 }  # fmt: skip
@@ -178,7 +186,8 @@ class Condition:
             raise UnknownName(f"no recipe named {self.recipe!r}; the known ones are {known}")
         recipe = RECIPES[self.recipe]
         if self.dataset == "digits":  # 8 x 8 pixels: a smaller encoder
-            recipe = replace(recipe, encoder={"channels": (16, 32), "kernel": 3, "padding": "same"})
+            small = {"channels": (16, 32), "kernel": 3}
+            recipe = replace(recipe, encoder={**recipe.encoder, **small})
         if self.recipe == "released-half" and self.below is not None:  # [31]
             first, second = recipe.learn
             plain = " ".join(unit for unit in RELEASED.split() if not unit.startswith("mul"))

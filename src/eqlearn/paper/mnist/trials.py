@@ -21,6 +21,8 @@ from eqlearn import (
     followed,
     load,
     read_checksummed,
+    restart_seed,
+    restarted,
     save,
     seeded,
     settle_,
@@ -45,6 +47,7 @@ class Trained:
     model: ImageArithmetic
     seconds: float
     resumed: bool
+    restarts: int = 0
 
 
 def build(condition: Condition, side: int, seed: int) -> ImageArithmetic:
@@ -78,24 +81,32 @@ def trained(
     killed goes on from it to the same end."""
     recipe = condition.full_recipe()
     images, labels = digits.train.images[: recipe.rows], digits.train.labels[: recipe.rows]
-    model = build(condition, digits.side, seed)
     began, resumed = perf_counter(), state is not None and state.exists()
-    pairs = Pairs(
-        images, labels, condition.operation, seed=seed, batch=recipe.batch, pairs=recipe.pairs,
-        augmentation=recipe.augmentation, below=condition.below,
-    )  # fmt: skip
-    loss = PairLoss(pairs)
 
-    def start(where: TrainingState | None) -> Training:
-        return train(
-            model, loss, recipe.learn, penalty=recipe.penalty, optimiser=recipe.optimiser,
-            record_every=record_every, on_record=on_record, resume=where,
+    def run(restart: int) -> ImageArithmetic:
+        """The whole training, on other pairs and from other weights at each restart."""
+        own = restart_seed(seed, restart)
+        model = build(condition, digits.side, own)
+        pairs = Pairs(
+            images, labels, condition.operation, seed=own, batch=recipe.batch, pairs=recipe.pairs,
+            augmentation=recipe.augmentation, below=condition.below,
         )  # fmt: skip
+        loss = PairLoss(pairs)
 
-    deque(start(None) if state is None else followed(state, start), maxlen=0)
+        def start(where: TrainingState | None) -> Training:
+            return train(
+                model, loss, recipe.learn, penalty=recipe.penalty, optimiser=recipe.optimiser,
+                record_every=record_every, on_record=on_record, resume=where,
+            )  # fmt: skip
+
+        kept = state.with_stem(f"{state.stem}-{restart}") if state and restart else state
+        deque(start(None) if kept is None else followed(kept, start), maxlen=0)
+        return model
+
+    model, restarts = restarted(run)
     settle_(model.equation)
     take_statistics_(model.encoder, images)
-    return Trained(model.eval(), perf_counter() - began, resumed)
+    return Trained(model.eval(), perf_counter() - began, resumed, restarts)
 
 
 def save_system(folder: Path, model: ImageArithmetic, condition: Condition, side: int) -> None:
