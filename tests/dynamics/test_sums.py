@@ -26,10 +26,25 @@ def test_the_best_sum_is_the_shortest_that_is_exact():
 
 def test_a_constant_inside_a_term_is_tuned():
     best = found(X[:, 0] - 2 * X[:, 0] / (0.83 + X[:, 0]))[0]
-    constants = [a.constant for t in best.terms for a in t.atoms if a.constant is not None]
+    (atom,) = best.atoms
 
     assert len(best.terms) == 2
-    assert np.isclose(constants[0], 0.83, rtol=1e-3)
+    assert np.isclose(atom.constants[0], 0.83, rtol=1e-3)
+
+
+def test_a_function_with_two_constants_is_found():
+    best = found(0.4 - X[:, 0] + 2 / (1 + np.exp(1.7 * X[:, 0] - 2.9)))[0]
+
+    (atom,) = best.atoms
+    assert len(best.terms) == 3
+    assert np.allclose(np.abs(atom.constants), [2.9, 1.7], rtol=1e-3)
+
+
+def test_functions_of_two_kinds_are_found_one_after_the_other():
+    best = found(np.exp(-0.6 * X[:, 0]) - 2 * X[:, 0] / (0.83 + X[:, 0]))[0]
+
+    assert {atom.shape for atom in best.atoms} == {"exp", "hill1"}
+    assert best.loss < 1e-12
 
 
 def test_of_exact_values_longer_sums_are_kept_too():

@@ -91,9 +91,7 @@ class Prepared:
         silent = None if not self.known else tuple((w > 0) * 1.0 for w in self.weights or ())
         clean = np.zeros_like(self.noise)
         weak = tuple(replace(one, most_independent=self.settings.clean_rows) for one in self.weak)
-        return replace(
-            self, states=self.observed, noise=clean, weak=weak, weights=silent, smoothing=None
-        )
+        return replace(self, states=self.observed, noise=clean, weak=weak, weights=silent, smoothing=None)
 
     def reweighted(self, state: int, slopes: np.ndarray) -> WeakForm:
         """A state's weak form that counts noise in the states where its equation has these `slopes`

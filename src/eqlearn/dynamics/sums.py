@@ -130,12 +130,12 @@ class TermSearch:
         for family in self.families:
             # One constant at a time: terms with several near by only make up for the right one.
             path: dict[Places, float] = {}
-            for _, group in itertools.groupby(range(len(family)), lambda k: family[k].atoms):
-                some = [end + k for k in group]
+            alike: dict[tuple[Atom, ...], list[int]] = {}
+            for place, term in enumerate(family, start=end):
+                alike.setdefault(term.atoms, [*self.few]).append(place)
+            for some in alike.values():
                 if not stop():
-                    path |= sparse_path(
-                        _among(whole, [*self.few, *some]), 4, settings.beam // 2, beside=beside, sweeps=0
-                    )
+                    path |= sparse_path(_among(whole, some), 4, settings.beam // 2, beside=beside, sweeps=0)
             end += len(family)
             self._tune(weak, whole, path, settings.tuned, found, stop)
         for _ in range(settings.max_grown):
