@@ -21,13 +21,13 @@ from eqlearn.symbolic.expressions import fitted
 class Shape:
     """An elementary function g(u) or g(u; c), on arrays and on symbols.
 
-    `trials(u, settings)` are values of its constants to begin with for arguments like these, none where it
-    has no constants. A `weighted` one is of a sum of states with constants as weights, after an `offset`
-    where it has that; the constants of others are positive. A `positive` one is for arguments that have no other
-    sign and stay away from zero, a `divisor` for those that nearly have no other, and one with `poles` for
-    arguments at which these keep a sign and stay away from zero, too. `degree` is that of the monomials that
-    it is multiplied with, `nodes` how many symbols it takes beside its argument and constants. It takes all
-    `primitives` of one of the sets to write it.
+    `trials(u, settings)` are values of its constants to begin with for arguments like these, none where
+    it has no constants. A `weighted` one is of a sum of states with constants as weights, after an
+    `offset` where it has that; the constants of others are positive. A `positive` one is for arguments
+    that have no other sign and stay away from zero, a `divisor` for those that nearly have no other, and
+    one with `poles` for arguments at which these keep a sign and stay away from zero, too. `degree` is
+    that of the monomials that it is multiplied with, `nodes` how many symbols it takes beside its
+    argument and constants. It takes all `primitives` of one of the sets to write it.
     """
 
     name: str

@@ -197,8 +197,9 @@ def snapped(model: Model, stop: Callable[[], bool] = never) -> Model:
 
     def refit(fit: ShootingFit, start: np.ndarray, fixed: np.ndarray) -> ShootingFit:
         return shoot(
-            vector_field, segments, start, fixed=fixed, starts=fit.starts, substeps=substeps, iterations=6
-        )
+            vector_field, segments, start, fixed=fixed, starts=fit.starts, substeps=substeps, iterations=6,
+            stop=stop,
+        )  # fmt: skip
 
     def rise(before: ShootingFit, after: ShootingFit) -> float:
         ratios = np.maximum(after.errors, MOTION_TOLERANCE) / np.maximum(before.errors, MOTION_TOLERANCE)
@@ -206,4 +207,4 @@ def snapped(model: Model, stop: Callable[[], bool] = never) -> Model:
 
     numbers, fit = snap_in_turn(model.fit, segments.rows, refit, rise, stop=stop)
     final = [equation.simplified() for equation in vector_field.equations(numbers)]
-    return fitted_model(final, segments, before=Model(vector_field, fit, segments))
+    return fitted_model(final, segments, before=Model(vector_field, fit, segments), stop=stop)

@@ -25,15 +25,20 @@ class MotionSettings:
     spectrum ends, at `corner_deviations` standard deviations, where that of the data turns into noise; one is
     a quarter of a series wide. None is below `min_half_width` steps to either side.
 
-    Monomials have at most `max_monomial_degree` and are at most `max_monomials`; constants inside functions
-    are tried at `slopes` (of exp and tanh) and `halves` (where a Hill function is half of its largest), in
-    units of the argument's size. Logarithms, roots and inverses are of arguments above `min_argument` of
-    their size, and divisors c + u nowhere lose more than `max_cancelled` of c. Sums have at most `max_terms`,
-    and the `beam` best of each length grow, among them all pairs of at most `max_pairs` columns and all
-    triples of at most `max_triples`. At most `max_sums` of them, at most `max_behind` nats behind the best,
-    are simulated; before, the `tuned` best with constants inside of each length up to `max_tuned` are tuned,
-    and it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a
-    factor `tuning_reach` away from where they were tried. In at most `max_reweighted` times, noise inside the
+    Monomials have at most `max_monomial_degree` and are at most `max_monomials`; at most `max_plain`
+    terms have no constants inside. Constants inside functions are tried at `slopes` (of exp, tanh, waves
+    and steps), `halves` (where a Hill function is half of its largest), in units of the argument's size,
+    `exponents`, and `middles` (of steps, in units of the argument's range). Logarithms, roots and
+    inverses are of arguments above `min_argument` of their size, poles at least `min_pole` away, and
+    divisors c + u nowhere lose more than `max_cancelled` of c. Sums have at most `max_terms`, and the
+    `beam` best of each length grow, among them the best pairs beside each of the `max_given` simplest
+    terms and beside each two of `max_twice_given`. Terms with constants inside are seen beside
+    `max_beside` monomials, pairs of them beside each two of `max_few`; the `tuned` best of each length
+    are tuned in about `max_tries` steps for each constant, and grow `max_grown` times, to at most
+    `max_tuned` terms. A short sum that many more terms mend by less than a factor `settled` is the law.
+    What is left of exact values counts as `clean_rows` residuals: it is the integrators', and not
+    independent. At most `max_sums`, at most `max_behind` nats behind the best, are simulated; it takes
+    one of `symbols` to write each part of a term. In at most `max_reweighted` times, noise inside the
     terms is counted, too.
 
     Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where

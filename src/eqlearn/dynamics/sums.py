@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -141,9 +141,21 @@ class TermSearch:
         for _ in range(settings.max_grown):
             best = sorted(found.values(), key=lambda one: one.score)
             for one in best[: 0 if best and self._settled(best) else settings.tuned]:
+                for wider in [] if stop() else self._widened(one):
+                    _keep(self._refined(weak, wider), found)
                 if len(one.terms) < settings.max_tuned and not stop():
                     self._grow(weak, one, found, stop)
         return list(found.values())
+
+    def _widened(self, one: SumOfTerms) -> Iterator[SumOfTerms]:
+        """The sum with one more state in the argument of a function, of no weight as yet."""
+        for atom in one.atoms:
+            seen = {place for place, _ in atom.argument}
+            for place in range(self.states.shape[1]) if SHAPES[atom.shape].weighted else ():
+                if place not in seen:
+                    argument, constants = (*atom.argument, (place, 1)), (*atom.constants, 0.0)
+                    new = replace(atom, argument=argument, constants=constants)
+                    yield replace(one, terms=_exchanged(one.terms, {atom: new}))
 
     def _grow(
         self, weak: WeakForm, one: SumOfTerms, found: dict[tuple[Term, ...], SumOfTerms],
@@ -176,8 +188,7 @@ class TermSearch:
             shapes.add(one.key)
             start = self._merged(weak, one)
             for tuned in [] if start.key in found else self._shortened(weak, self._refined(weak, start)):
-                if tuned.key not in found or tuned.score < found[tuned.key].score:
-                    found[tuned.key] = tuned
+                _keep(tuned, found)
 
     def _ranked(self, path: dict[Places, float], weak: WeakForm) -> list[Places]:
         """The most promising supports without constants inside, and the best of each number of terms."""
@@ -269,6 +280,12 @@ class TermSearch:
                 break
             path.append(shorter)
         return path
+
+
+def _keep(one: SumOfTerms, found: dict[tuple[Term, ...], SumOfTerms]) -> None:
+    """Keeps a sum, if it is the best of its terms."""
+    if one.key not in found or one.score < found[one.key].score:
+        found[one.key] = one
 
 
 def _among(regression: Regression, places: Iterable[int]) -> Regression:
