@@ -105,3 +105,13 @@ def test_some_coefficients_can_be_held():
     found = regression.refitted((1, 2), np.array([2.1, 2.9]), {0: 2.0})
 
     np.testing.assert_allclose(found, [2.0, 3.0], rtol=1e-8)
+
+
+def test_a_part_of_the_columns_has_the_same_sums():
+    target = MATRIX[:, [3, 12]] @ [1.0, -2.0]
+    with_nothing = np.column_stack([MATRIX, np.zeros(80)])
+
+    part = Regression.of(with_nothing, target).part([12, 30, 3])
+
+    assert part.usable.tolist() == [0, 2]
+    np.testing.assert_allclose(part.fitted([0, 2]).coefficients, [-2.0, 1.0])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -74,11 +75,11 @@ class TermSearch:
     ) -> list[SumOfTerms]:
         """The most promising sums, the best first, and of exact values the best of each number of terms; with
         constants inside terms, if these are to be tuned."""
-        whole = Regression.of(weak.tests @ self.columns, weak.target)
+        whole = Regression.of(weak.tests @ self.columns[:, : self.plain], weak.target)
         path = self._plain_path(whole, stop)
         every = [self._read(weak, whole, support) for support in self._ranked(path, weak)]
         if tune and not self._settled(every):
-            every += self._with_constants(weak, whole, stop)
+            every += self._with_constants(weak, stop)
         every = sorted({one.key: one for one in reversed(every)}.values(), key=lambda s: s.score)
         most = self.settings.max_sums
         chosen = [s for s in every if s.score <= every[0].score + self.settings.max_behind][:most]
@@ -115,18 +116,17 @@ class TermSearch:
         ones = [(p,) for p in self.simplest]
         twos = list(itertools.combinations(self.simplest[: settings.max_twice_given], 2))
         path = sparse_path(
-            _among(whole, range(self.plain)), settings.max_terms, settings.beam, beside=[(), *ones, *twos],
-            starts=starts, stop=stop,
-        )  # fmt: skip
+            whole, settings.max_terms, settings.beam, beside=[(), *ones, *twos], starts=starts, stop=stop
+        )
         del path[()]
         return path
 
-    def _with_constants(
-        self, weak: WeakForm, whole: Regression, stop: Callable[[], bool]
-    ) -> list[SumOfTerms]:
+    def _with_constants(self, weak: WeakForm, stop: Callable[[], bool]) -> list[SumOfTerms]:
         """Sums with constants inside: of one family at first, then one more term at a time."""
         settings, found, end = self.settings, dict[tuple[Term, ...], SumOfTerms](), self.plain
-        beside = [(), *((p,) for p in self.few), *itertools.combinations(self.few[: settings.max_few], 2)]
+        whole = Regression.of(weak.tests @ self.columns, weak.target)
+        few = range(len(self.few))
+        beside = [(), *((p,) for p in few), *itertools.combinations(few[: settings.max_few], 2)]
         for family in self.families:
             # One constant at a time: terms with several near by only make up for the right one.
             path: dict[Places, float] = {}
@@ -135,9 +135,10 @@ class TermSearch:
                 alike.setdefault(term.atoms, [*self.few]).append(place)
             for some in alike.values():
                 if not stop():
-                    path |= sparse_path(_among(whole, some), 4, settings.beam // 2, beside=beside, sweeps=0)
+                    own = sparse_path(whole.part(some), 4, settings.beam // 2, beside=beside, sweeps=0)
+                    path |= {tuple(sorted(some[p] for p in support)): own[support] for support in own}
             end += len(family)
-            self._tune(weak, whole, path, settings.tuned, found, stop)
+            self._tune(weak, whole, path, found, stop)
         for _ in range(settings.max_grown):
             best = sorted(found.values(), key=lambda one: one.score)
             for one in best[: 0 if best and self._settled(best) else settings.tuned]:
@@ -170,20 +171,24 @@ class TermSearch:
             return
         more = whole.grown(own, self.settings.beam)
         terms = [*self.terms, *one.terms]
-        self._tune(weak, whole, more, self.settings.tuned, found, stop, terms)
+        self._tune(weak, whole, more, found, stop, terms)
 
     def _tune(
-        self, weak: WeakForm, whole: Regression, path: dict[Places, float], most: int,
+        self, weak: WeakForm, whole: Regression, path: dict[Places, float],
         found: dict[tuple[Term, ...], SumOfTerms], stop: Callable[[], bool],
         terms: Sequence[Term] | None = None,
     ) -> None:  # fmt: skip
-        """Of the sums with constants inside, `most` of each number of terms, tuned; what is left of them
+        """Of the sums with constants inside, a few of each number of terms, tuned; what is left of them
         without terms that they turn out not to need; all kept in `found`."""
-        terms, tried = terms or self.terms, dict[int, set[tuple[Term, ...]]]()
+        terms, tried, looked = terms or self.terms, dict[int, set[tuple[Term, ...]]](), Counter[int]()
         for support in sorted(path, key=lambda s: path[s]):
-            one = self._read(weak, whole, support, terms)
             shapes = tried.setdefault(len(support), set())
-            if stop() or len(shapes) >= most or not one.atoms or one.key in shapes or one.key in found:
+            looked[len(support)] += 1
+            enough = len(shapes) >= self.settings.tuned or looked[len(support)] > self.settings.beam
+            if enough or stop() or not any(terms[p].constants for p in support):
+                continue
+            one = self._read(weak, whole, support, terms)
+            if one.key in shapes or one.key in found:
                 continue
             shapes.add(one.key)
             start = self._merged(weak, one)
@@ -286,11 +291,6 @@ def _keep(one: SumOfTerms, found: dict[tuple[Term, ...], SumOfTerms]) -> None:
     """Keeps a sum, if it is the best of its terms."""
     if one.key not in found or one.score < found[one.key].score:
         found[one.key] = one
-
-
-def _among(regression: Regression, places: Iterable[int]) -> Regression:
-    """The same with these columns only."""
-    return replace(regression, usable=np.intersect1d(regression.usable, list(places)))
 
 
 def _exchanged(terms: Sequence[Term], new: dict[Atom, Atom]) -> tuple[Term, ...]:

@@ -76,6 +76,13 @@ class Regression:
     def count(self) -> int:
         return len(self.scales) - 1
 
+    def part(self, places: Sequence[int]) -> Regression:
+        """The same target and these columns only, in this order."""
+        every, known = [*places, self.count], set(self.usable.tolist())
+        noise = None if self.noise is None else self.noise[np.ix_(every, every)]
+        usable = np.array([k for k, place in enumerate(places) if place in known], dtype=int)
+        return Regression(self.factor[:, every], self.scales[every], noise, self.independent, usable)
+
     @cached_property
     def products(self) -> np.ndarray:
         """Of all columns with each other, without those that noise adds on average."""
