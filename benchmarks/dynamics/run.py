@@ -7,8 +7,8 @@ and a table.
 
 The systems are our own, or those of a file that the environment names (see `systems.py`). A system that is in
 the file already is not run again, so that a run can be taken up. Right is what our judge calls so
-(`eqlearn.judge`, tier `paper`: every constant within 5 % or three standard errors); a start that was not shown
-is foretold if R² of the simulated motion is above 0.9.
+(`eqlearn.judge`, tier `paper`: every constant within 5 % or three standard errors); a start that was not
+shown is foretold if R² of the simulated motion is above 0.9.
 """
 
 from __future__ import annotations
