@@ -180,14 +180,15 @@ class TermSearch:
     ) -> None:  # fmt: skip
         """Of the sums with constants inside, a few of each number of terms, tuned; what is left of them
         without terms that they turn out not to need; all kept in `found`."""
-        terms, tried, looked = terms or self.terms, dict[int, set[tuple[Term, ...]]](), Counter[int]()
+        every = terms or self.terms
+        tried, looked = dict[int, set[tuple[Term, ...]]](), Counter[int]()
         for support in sorted(path, key=lambda s: path[s]):
             shapes = tried.setdefault(len(support), set())
             looked[len(support)] += 1
             enough = len(shapes) >= self.settings.tuned or looked[len(support)] > self.settings.beam
-            if enough or stop() or not any(terms[p].constants for p in support):
+            if enough or stop() or not any(every[p].constants for p in support):
                 continue
-            one = self._read(weak, whole, support, terms)
+            one = self._read(weak, whole, support, every)
             if one.key in shapes or one.key in found:
                 continue
             shapes.add(one.key)
@@ -210,8 +211,8 @@ class TermSearch:
     def _read(
         self, weak: WeakForm, regression: Regression, places: Places, terms: Sequence[Term] | None = None
     ) -> SumOfTerms:
-        fit, terms = regression.fitted(places), terms or self.terms
-        mine = [terms[p] for p in fit.places]
+        fit, every = regression.fitted(places), terms or self.terms
+        mine = [every[p] for p in fit.places]
         return SumOfTerms(
             tuple(mine), tuple(fit.coefficients.tolist()), fit.loss, self._score(mine, fit.loss, weak)
         )
@@ -245,7 +246,8 @@ class TermSearch:
         mine = [k for k, term in enumerate(one.terms) if any(a.constants for a in term.atoms)]
 
         def with_constants(point: np.ndarray) -> tuple[Term, ...]:
-            new, at = {}, 0
+            new: dict[Atom, Atom] = {}
+            at = 0
             for atom in atoms:
                 some = point[at : at + len(atom.constants)]
                 at += len(some)
@@ -264,7 +266,7 @@ class TermSearch:
             return np.asarray((weak.target - basis @ (basis.T @ weak.target)) / size)
 
         start = np.concatenate([
-            a.constants if SHAPES[a.shape].free else np.log(np.abs(a.constants)) for a in atoms
+            np.array(a.constants) if SHAPES[a.shape].free else np.log(np.abs(a.constants)) for a in atoms
         ])  # fmt: skip
         tries = self.settings.max_tries * (1 + len(start))
         method = "lm" if len(weak.target) >= len(start) else "trf"
