@@ -115,10 +115,10 @@ class MotionSettings:
     max_gap: float = 10.0
     exact_spline: float = 1e-3
     noisy_steps: int = 127
-    until_sums: float = 0.25
-    until_choice: float = 0.4
-    until_second: float = 0.55
-    until_second_choice: float = 0.68
+    until_sums: float = 0.35
+    until_choice: float = 0.48
+    until_second: float = 0.6
+    until_second_choice: float = 0.7
     until_last_choice: float = 0.9
 
     def __post_init__(self) -> None:
