@@ -88,6 +88,10 @@ def _slopes(signs: Sequence[int]) -> Callable[[np.ndarray, MotionSettings], Sequ
     return lambda u, s: [(sign * slope / _size(u),) for slope in s.slopes for sign in signs]
 
 
+def _waves(u: np.ndarray, s: MotionSettings) -> list[tuple[float, ...]]:
+    return [(frequency / _size(u),) for frequency in s.frequencies]
+
+
 def _steps(u: np.ndarray, s: MotionSettings) -> list[tuple[float, ...]]:
     """Half-way somewhere in the data or near them, and not steeper than the data can show."""
     steep = [slope / float(u.std()) for slope in s.slopes if u.std() > 0]
@@ -115,8 +119,8 @@ SHAPES: dict[str, Shape] = {
               positive=True, primitives=_any("pow")),
         Shape("step", lambda u: 1 / (1 + np.exp(u)), lambda u: 1 / (1 + sp.exp(u)), _steps, weighted=True,
               offset=True, nodes=4, primitives=_both("exp")),
-        Shape("wave", np.sin, sp.sin, _slopes((1,)), weighted=True, primitives=_any("sin1", "sin")),
-        Shape("cowave", np.cos, sp.cos, _slopes((1,)), weighted=True, primitives=_any("cos")),
+        Shape("wave", np.sin, sp.sin, _waves, weighted=True, primitives=_any("sin1", "sin")),
+        Shape("cowave", np.cos, sp.cos, _waves, weighted=True, primitives=_any("cos")),
     )
 }  # fmt: skip
 

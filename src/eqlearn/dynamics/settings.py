@@ -34,12 +34,12 @@ class MotionSettings:
     `beam` best of each length grow, among them the best pairs beside each of the `max_given` simplest
     terms and beside each two of `max_twice_given`. Terms with constants inside are seen beside
     `max_beside` monomials, pairs of them beside each two of `max_few`; the `tuned` best of each length
-    are tuned in about `max_tries` steps for each constant, and grow `max_grown` times, to at most
-    `max_tuned` terms. A short sum that many more terms mend by less than a factor `settled` is the law.
-    What is left of exact values counts as `clean_rows` residuals: it is the integrators', and not
-    independent. At most `max_sums`, at most `max_behind` nats behind the best, are simulated; it takes
-    one of `symbols` to write each part of a term. In at most `max_reweighted` times, noise inside the
-    terms is counted, too.
+    are tuned in about `max_tries` steps for each constant, at most by `tuning_reach` beyond those that
+    are tried, and grow `max_grown` times, to at most `max_tuned` terms. A short sum that many more terms
+    mend by less than a factor `settled` is the law. What is left of exact values counts as `clean_rows`
+    residuals: it is the integrators', and not independent. At most `max_sums`, at most `max_behind` nats
+    behind the best, are simulated; it takes one of `symbols` to write each part of a term. In at most
+    `max_reweighted` times, noise inside the terms is counted, too.
 
     Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where
     there is more noise than `noisy`; the last fit takes `fit_segments`, of `long_steps` in noise. A state is
@@ -86,7 +86,8 @@ class MotionSettings:
     max_monomials: int = 36
     max_plain: int = 450
     slopes: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
-    halves: tuple[float, ...] = tuple(0.05 * 100 ** (k / 8) for k in range(9))
+    halves: tuple[float, ...] = tuple(0.05 * 60 ** (k / 8) for k in range(9))
+    frequencies: tuple[float, ...] = (1.0, 2.0, 4.0)
     exponents: tuple[float, ...] = (-0.5, 0.3, 0.7, 1.3, 1.7, 2.5)
     middles: tuple[float, ...] = (-0.5, 0.0, 0.5, 1.0, 1.5)
     min_argument: float = 1e-3
@@ -102,6 +103,7 @@ class MotionSettings:
     max_tuned: int = 6
     max_grown: int = 2
     max_tries: int = 12
+    tuning_reach: float = 1.3
     settled: float = 100.0
     clean_rows: int = 12
     max_reweighted: int = 1200

@@ -63,6 +63,10 @@ class TermSearch:
         plain = library(states, allowed, degree, settings)
         self.families = families(states, allowed, settings)
         self.plain = len(plain)
+        atoms = [{term.atoms[0] for term in family} for family in self.families]
+        last = {next(iter(some)).family: [abs(a.constants[-1]) for a in some] for some in atoms}
+        reach = settings.tuning_reach
+        self.reach = {atom: (min(tried) / reach, max(tried) * reach) for atom, tried in last.items()}
         self.terms = [*plain, *itertools.chain(*self.families)]
         self.columns = columns(self.terms, states)
         order = sorted(range(self.plain), key=lambda place: self.terms[place].nodes)
@@ -272,7 +276,13 @@ class TermSearch:
         method = "lm" if len(weak.target) >= len(start) else "trf"
         found = least_squares(left, start, method=method, max_nfev=tries, xtol=1e-9, ftol=1e-3)
         tuned = self._sum(weak, with_constants(found.x))
-        return tuned if tuned.loss < one.loss else one
+        return tuned if tuned.loss < one.loss and all(map(self._bends, tuned.atoms)) else one
+
+    def _bends(self, atom: Atom) -> bool:
+        """Whether a constant is about as large as those that were tried: far from them a function is a
+        straight line or a parabola within the data, and others say the same with fewer constants."""
+        low, high = self.reach.get(atom.family, (0.0, math.inf))
+        return low <= abs(atom.constants[-1]) <= high
 
     def _shortened(self, weak: WeakForm, one: SumOfTerms) -> list[SumOfTerms]:
         """A sum with tuned constants, and what is left of it without terms that it turns out not to need."""
