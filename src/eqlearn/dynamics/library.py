@@ -58,7 +58,7 @@ class Shape:
             below = self.poles(u)
             return bool(np.abs(below).min() > settings.min_pole and np.ptp(np.sign(below)) == 0)
         # |u| of a u that never changes its sign is nothing new.
-        return self.name != "abs" or np.ptp(np.sign(u)) > 0
+        return self.name != "abs" or bool(np.ptp(np.sign(u)) > 0)
 
 
 def _size(u: np.ndarray) -> float:
