@@ -8,7 +8,7 @@ from eqlearn.dynamics.weak import WeakForm
 from eqlearn.errors import InvalidArgument
 from eqlearn.search.settings import SCIENCE
 
-X = np.random.default_rng(0).uniform(0.3, 3.0, size=(150, 1))
+X = np.random.default_rng(0).uniform(0.3, 3.0, size=(100, 1))
 SCIENTIFIC = allowed_shapes(SCIENCE)
 
 
@@ -55,7 +55,7 @@ def test_of_exact_values_longer_sums_are_kept_too():
 
 
 def test_in_noise_the_true_terms_come_first():
-    noise = 0.02 * np.random.default_rng(1).standard_normal(150)
+    noise = 0.02 * np.random.default_rng(1).standard_normal(100)
 
     best = found(X[:, 0] - 0.3 * X[:, 0] ** 3 + noise)[0]
 

@@ -72,8 +72,8 @@ def _any(*names: str) -> tuple[frozenset[str], ...]:
     return tuple(frozenset({name}) for name in names)
 
 
-def _both(*names: str) -> tuple[frozenset[str], ...]:
-    return tuple(frozenset({name}) | other for other in _INVERSE for name in names)
+def _quotient_of(*names: str) -> tuple[frozenset[str], ...]:
+    return tuple(frozenset(names) | other for other in _INVERSE)
 
 
 def _hill(power: int) -> Shape:
@@ -105,9 +105,9 @@ SHAPES: dict[str, Shape] = {
     for shape in (
         Shape("sin", np.sin, sp.sin, degree=2, sums=True, primitives=_any("sin1", "sin")),
         Shape("cos", np.cos, sp.cos, degree=2, sums=True, primitives=_any("cos")),
-        Shape("tan", np.tan, sp.tan, poles=np.cos, primitives=(*_any("tan"), *_both("sin1", "cos"))),
+        Shape("tan", np.tan, sp.tan, poles=np.cos, primitives=(*_any("tan"), *_quotient_of("sin1", "cos"))),
         Shape("cot", lambda u: np.cos(u) / np.sin(u), lambda u: sp.cos(u) / sp.sin(u), poles=np.sin, nodes=3,
-              primitives=_both("sin1", "cos")),
+              primitives=_quotient_of("sin1", "cos")),
         Shape("abs", np.abs, sp.Abs, primitives=(frozenset({"abs"}), frozenset({"square", "sqrt"}))),
         Shape("inv", lambda u: 1 / u, lambda u: 1 / u, positive=True, degree=2, primitives=_INVERSE),
         Shape("log", np.log, sp.log, positive=True, primitives=_any("log")),
@@ -118,7 +118,7 @@ SHAPES: dict[str, Shape] = {
         Shape("power", lambda u, c: u**c, lambda u, c: u**c, lambda u, s: [(e,) for e in s.exponents],
               positive=True, primitives=_any("pow")),
         Shape("step", lambda u: 1 / (1 + np.exp(u)), lambda u: 1 / (1 + sp.exp(u)), _steps, weighted=True,
-              offset=True, nodes=4, primitives=_both("exp")),
+              offset=True, nodes=4, primitives=_quotient_of("exp")),
         Shape("wave", np.sin, sp.sin, _waves, weighted=True, primitives=_any("sin1", "sin")),
         Shape("cowave", np.cos, sp.cos, _waves, weighted=True, primitives=_any("cos")),
     )
