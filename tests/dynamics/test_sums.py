@@ -40,13 +40,6 @@ def test_a_function_with_two_constants_is_found():
     assert np.allclose(np.abs(atom.constants), [2.9, 1.7], rtol=1e-3)
 
 
-def test_functions_of_two_kinds_are_found_one_after_the_other():
-    best = found(np.exp(-0.6 * X[:, 0]) - 2 * X[:, 0] / (0.83 + X[:, 0]))[0]
-
-    assert {atom.shape for atom in best.atoms} == {"exp", "hill1"}
-    assert best.loss < 1e-12
-
-
 def test_of_exact_values_longer_sums_are_kept_too():
     sums = found(X[:, 0] + 0.3 * X[:, 0] ** 2)
 
