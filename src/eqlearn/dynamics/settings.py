@@ -117,10 +117,10 @@ class MotionSettings:
     max_gap: float = 10.0
     exact_spline: float = 1e-3
     noisy_steps: int = 127
-    until_sums: float = 0.35
-    until_choice: float = 0.48
-    until_second: float = 0.6
-    until_second_choice: float = 0.7
+    until_sums: float = 0.45
+    until_choice: float = 0.56
+    until_second: float = 0.64
+    until_second_choice: float = 0.72
     until_last_choice: float = 0.9
 
     def __post_init__(self) -> None:
