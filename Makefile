@@ -25,8 +25,10 @@ test-slow: $(INSTALLED)  ## the long checks
 docs: $(INSTALLED)  ## the manual, as web pages in site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-peers: $(INSTALLED) $(PEERS)/.installed  ## eqlearn beside gplearn, pyoperon and pykan (hours; ARGS="--workers 2")
+peers: $(INSTALLED) $(PEERS)/.installed  ## eqlearn beside gplearn, pyoperon, pykan, pysindy (hours; ARGS="--workers 2")
 	$(BIN)/python benchmarks/peers/run.py $(ARGS)
+	$(BIN)/python benchmarks/dynamics/run.py --peers $(PEERS)/bin/python
+	$(BIN)/python benchmarks/dynamics/run.py --peers $(PEERS)/bin/python --noise 0.02 --seconds 60
 
 format: $(INSTALLED)  ## mend format and what the linter can mend
 	$(BIN)/ruff format .

@@ -8,7 +8,7 @@ from eqlearn.dynamics.weak import WeakForm
 from eqlearn.errors import InvalidArgument
 from eqlearn.search.settings import SCIENCE
 
-X = np.random.default_rng(0).uniform(0.3, 3.0, size=(150, 1))
+X = np.random.default_rng(0).uniform(0.3, 3.0, size=(100, 1))
 SCIENTIFIC = allowed_shapes(SCIENCE)
 
 
@@ -26,10 +26,18 @@ def test_the_best_sum_is_the_shortest_that_is_exact():
 
 def test_a_constant_inside_a_term_is_tuned():
     best = found(X[:, 0] - 2 * X[:, 0] / (0.83 + X[:, 0]))[0]
-    constants = [a.constant for t in best.terms for a in t.atoms if a.constant is not None]
+    (atom,) = best.atoms
 
     assert len(best.terms) == 2
-    assert np.isclose(constants[0], 0.83, rtol=1e-3)
+    assert np.isclose(atom.constants[0], 0.83, rtol=1e-3)
+
+
+def test_a_function_with_two_constants_is_found():
+    best = found(0.4 - X[:, 0] + 2 / (1 + np.exp(1.7 * X[:, 0] - 2.9)))[0]
+
+    (atom,) = best.atoms
+    assert len(best.terms) == 3
+    assert np.allclose(np.abs(atom.constants), [2.9, 1.7], rtol=1e-3)
 
 
 def test_of_exact_values_longer_sums_are_kept_too():
@@ -40,7 +48,7 @@ def test_of_exact_values_longer_sums_are_kept_too():
 
 
 def test_in_noise_the_true_terms_come_first():
-    noise = 0.02 * np.random.default_rng(1).standard_normal(150)
+    noise = 0.02 * np.random.default_rng(1).standard_normal(100)
 
     best = found(X[:, 0] - 0.3 * X[:, 0] ** 3 + noise)[0]
 

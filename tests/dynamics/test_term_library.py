@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from eqlearn.dynamics.library import SHAPES, Atom, Term, allowed_shapes, columns, library
+from eqlearn.dynamics.library import SHAPES, Atom, Term, allowed_shapes, columns, families, library
 from eqlearn.dynamics.settings import MOTION
 from eqlearn.search.settings import SCIENCE
 from eqlearn.symbolic.equation import Equation
@@ -15,8 +15,9 @@ EVERY = library(X, allowed_shapes(SCIENCE), 8)
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_shape_has_the_same_values_on_arrays_and_as_a_formula(name):
-    constant = 0.7 if SHAPES[name].constants(1.0, MOTION) else None
-    term = Term((1, 2), (Atom(name, ((0, 1),), constant),))
+    trials = SHAPES[name].trials
+    constants = trials(X[:, 0], MOTION)[1] if trials else ()
+    term = Term((1, 2), (Atom(name, ((0, 1),), constants),))
 
     formula = Equation(term.expression(SYMBOLS), ("x", "y"))
 
@@ -47,10 +48,18 @@ def test_only_functions_that_were_allowed_are_in_it():
 
 def test_what_needs_positive_states_is_left_out_where_they_are_not():
     shapes = {a.shape for t in library(X - 1.2, allowed_shapes(SCIENCE), 4) for a in t.atoms}
+    inside = {t.atoms[0].shape for family in families(X - 1.2, allowed_shapes(SCIENCE)) for t in family}
 
-    assert not shapes & {"log", "sqrt", "inv"}
-    assert "hill2" in shapes
+    assert not shapes & {"log", "sqrt", "inv", "cot"}
     assert "abs" in shapes
+    assert "hill2" in inside
+    assert "power" not in inside
+
+
+def test_a_family_is_one_function_of_one_state_with_each_of_its_constants():
+    for family in families(X, allowed_shapes(SCIENCE)):
+        assert len({t.atoms[0].family for t in family}) == 1
+        assert len({t.atoms[0].constants for t in family}) > 1
 
 
 def test_a_longer_term_costs_more():
@@ -68,9 +77,8 @@ def test_a_difference_of_states_is_an_argument():
 def test_a_divisor_has_no_zero_in_the_data():
     near = np.linspace(-0.1, 3.0, 50)[:, None]
 
-    constants = [
-        a.constant for t in library(near, allowed_shapes(SCIENCE), 4) for a in t.atoms if a.shape == "hill1"
-    ]
+    every = families(near, allowed_shapes(SCIENCE))
+    constants = [t.atoms[0].constants[0] for f in every for t in f if t.atoms[0].shape == "hill1"]
 
     assert constants
     assert min(constants) > 0.2

@@ -33,21 +33,23 @@ def test_elimination_alone_finds_the_columns_of_an_exact_sum():
     assert found.places == (5, 11, 12)
 
 
-def test_all_pairs_and_triples_are_seen_where_columns_are_few():
+def test_all_pairs_beside_given_columns_are_seen():
     target = MATRIX[:, 11] - MATRIX[:, 12]
     regression = Regression.of(MATRIX, target)
 
-    assert best(regression, 2, beam=1, sweeps=0, max_pairs=30).places == (11, 12)
-    target = target + 0.01 * MATRIX[:, 5]
-    assert best(Regression.of(MATRIX, target), 3, beam=1, sweeps=0, max_triples=30).places == (5, 11, 12)
+    assert best(regression, 2, beam=1, sweeps=0, beside=[()]).places == (11, 12)
+    target = target + 0.01 * MATRIX[:, 5] + MATRIX[:, 7]
+    regression = Regression.of(MATRIX, target)
+    assert best(regression, 4, beam=1, sweeps=0, beside=[(5, 7)]).places == (5, 7, 11, 12)
+    assert not any(len(p) == 4 for p in sparse_path(regression, 4, 1, sweeps=0, beside=[(5, 99)]))
 
 
 def test_what_sums_are_said_to_leave_is_what_they_leave():
     regression = Regression.of(MATRIX, MATRIX[:, [3, 12]] @ [1.0, -2.0] + RNG.standard_normal(80))
 
-    path = sparse_path(regression, 3, 6, max_pairs=30, max_triples=30, starts=[range(20)])
+    path = sparse_path(regression, 4, 6, beside=[(), (3,), (5, 6)], starts=[range(20)])
 
-    assert {len(p) for p in path} == {0, 1, 2, 3}
+    assert {len(p) for p in path} == {0, 1, 2, 3, 4}
     for places, left in path.items():
         np.testing.assert_allclose(regression.fitted(places).loss, left, rtol=1e-6)
 
@@ -103,3 +105,13 @@ def test_some_coefficients_can_be_held():
     found = regression.refitted((1, 2), np.array([2.1, 2.9]), {0: 2.0})
 
     np.testing.assert_allclose(found, [2.0, 3.0], rtol=1e-8)
+
+
+def test_a_part_of_the_columns_has_the_same_sums():
+    target = MATRIX[:, [3, 12]] @ [1.0, -2.0]
+    with_nothing = np.column_stack([MATRIX, np.zeros(80)])
+
+    part = Regression.of(with_nothing, target).part([12, 30, 3])
+
+    assert part.usable.tolist() == [0, 2]
+    np.testing.assert_allclose(part.fitted([0, 2]).coefficients, [-2.0, 1.0])

@@ -163,13 +163,15 @@ class _Task:
     def _sums(self, prepared: Prepared, end: float) -> list[list[SumOfTerms]]:
         search = TermSearch(prepared.states, *self.vocabulary, self.settings)
         found = []
-        for k in prepared.sought:
-            noisy = prepared.smoothing is not None and not self.stop(end)()
-            sums = search.candidates(prepared.weak[k], self.stop(end), tune=not noisy)
+        for place, k in enumerate(prepared.sought):
+            now = time.time()
+            stop = self.stop(now + (end - now) / (len(prepared.sought) - place))
+            noisy = prepared.smoothing is not None and not stop()
+            sums = search.candidates(prepared.weak[k], stop, tune=not noisy)
             if noisy:
                 # Noise in the states is in the terms as well, as far as the equation is steep there.
                 slopes = search.slopes(sums[0])
-                again = search.candidates(prepared.reweighted(k, slopes), self.stop(end))
+                again = search.candidates(prepared.reweighted(k, slopes), stop)
                 known = {one.key for one in again}
                 sums = again + [one for one in sums if one.key not in known][: self.settings.max_sums // 3]
             found.append(sums)

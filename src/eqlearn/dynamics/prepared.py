@@ -62,7 +62,7 @@ class Prepared:
         count = len(trajectories.names)
         X, y = form.table(_with_inputs(trajectories), settings)
         rows = np.unique(np.linspace(0, len(X) - 1, min(len(X), settings.max_tests)).round().astype(int))
-        weak = tuple(WeakForm(np.eye(len(rows)), y[rows, k]) for k in range(count))
+        weak = tuple(WeakForm(np.eye(len(rows)), y[rows, k], settings.clean_rows) for k in range(count))
         return Prepared(
             trajectories, form, settings, (X, y[:, :count]), np.zeros(count), X[rows], X[rows], weak
         )
@@ -90,7 +90,8 @@ class Prepared:
         """The same, if what smoothing takes away is no noise but the motion."""
         silent = None if not self.known else tuple((w > 0) * 1.0 for w in self.weights or ())
         clean = np.zeros_like(self.noise)
-        return replace(self, states=self.observed, noise=clean, weights=silent, smoothing=None)
+        weak = tuple(replace(one, most_independent=self.settings.clean_rows) for one in self.weak)
+        return replace(self, states=self.observed, noise=clean, weak=weak, weights=silent, smoothing=None)
 
     def reweighted(self, state: int, slopes: np.ndarray) -> WeakForm:
         """A state's weak form that counts noise in the states where its equation has these `slopes`
@@ -155,7 +156,10 @@ def _continuous(trajectories: Trajectories, form: Form, settings: MotionSettings
     # What is clean counts the same at all times.
     sigma = [np.where(noisy, each, 1.0) for each in deviations(series, states, settings)]
     weak = tuple(
-        WeakForm.of([one[:, k] for one in series], dt, [s[:, k] for s in sigma], order, settings)
+        replace(
+            WeakForm.of([one[:, k] for one in series], dt, [s[:, k] for s in sigma], order, settings),
+            most_independent=None if noisy[k] else settings.clean_rows,
+        )
         for k in range(count)
     )
     weights = smoothing = None

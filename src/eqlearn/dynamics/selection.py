@@ -61,9 +61,10 @@ class Model:
     @property
     def weight(self) -> float:
         """How much a residual adds to the one before it: little where the misfit is systematic, but each
-        piece of motion counts as at least one residual. Rounding, which accumulates, is no misfit."""
+        piece of motion counts as at least one residual. What is left of exact values is hardly more than a
+        few residuals: those of the integrators, ours and another."""
         if self.error < EXACT_MOTION:
-            return 1.0
+            return min(1.0, self.segments.settings.clean_rows / self.segments.rows)
         correlation = min(max(self.fit.correlation, 0.0), 1.0)
         pieces = len(self.segments.values)
         return max((1 - correlation) / (1 + correlation), pieces / max(self.segments.rows, pieces))
@@ -82,10 +83,7 @@ class Model:
         )  # fmt: skip
 
     def beats(self, other: Model) -> bool:
-        """Whether this is the shorter description; the more accurate one says how much residuals count, and
-        where both are exact, only the formulas count: the motion can't tell which is right."""
-        if max(self.error, other.error) < EXACT_MOTION:
-            return self.formula_length < other.formula_length
+        """Whether this is the shorter description; the more accurate one says how much residuals count."""
         weight = min(self, other, key=lambda model: model.error).weight
         return self.length(weight) < other.length(weight)
 
@@ -147,9 +145,9 @@ def best_together(
 
 
 def _may_gain(model: Model, state: int, equation: Equation) -> bool:
-    """Whether another equation of a state is one, and not longer where all simulations are exact already."""
+    """Whether another equation of a state is one, and not longer where nothing is left to mend."""
     mine = model.equations[state]
-    exact = model.error < EXACT_MOTION
+    exact = model.error < 10 * MOTION_TOLERANCE
     return _skeleton(equation) != _skeleton(mine) and not (exact and equation.complexity >= mine.complexity)
 
 
@@ -199,8 +197,9 @@ def snapped(model: Model, stop: Callable[[], bool] = never) -> Model:
 
     def refit(fit: ShootingFit, start: np.ndarray, fixed: np.ndarray) -> ShootingFit:
         return shoot(
-            vector_field, segments, start, fixed=fixed, starts=fit.starts, substeps=substeps, iterations=6
-        )
+            vector_field, segments, start, fixed=fixed, starts=fit.starts, substeps=substeps, iterations=6,
+            stop=stop,
+        )  # fmt: skip
 
     def rise(before: ShootingFit, after: ShootingFit) -> float:
         ratios = np.maximum(after.errors, MOTION_TOLERANCE) / np.maximum(before.errors, MOTION_TOLERANCE)
@@ -208,4 +207,4 @@ def snapped(model: Model, stop: Callable[[], bool] = never) -> Model:
 
     numbers, fit = snap_in_turn(model.fit, segments.rows, refit, rise, stop=stop)
     final = [equation.simplified() for equation in vector_field.equations(numbers)]
-    return fitted_model(final, segments, before=Model(vector_field, fit, segments))
+    return fitted_model(final, segments, before=Model(vector_field, fit, segments), stop=stop)

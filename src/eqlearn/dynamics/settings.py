@@ -25,17 +25,23 @@ class MotionSettings:
     spectrum ends, at `corner_deviations` standard deviations, where that of the data turns into noise; one is
     a quarter of a series wide. None is below `min_half_width` steps to either side.
 
-    Monomials have at most `max_monomial_degree` and are at most `max_monomials`; constants inside functions
-    are tried at `slopes` (of exp and tanh) and `halves` (where a Hill function is half of its largest), in
-    units of the argument's size. Logarithms, roots and inverses are of arguments above `min_argument` of
-    their size, and divisors c + u nowhere lose more than `max_cancelled` of c. Sums have at most `max_terms`,
-    and the `beam` best of each length grow, among them all pairs of at most `max_pairs` columns and all
-    triples of at most `max_triples`. At most `max_sums` of them, at most `max_behind` nats behind the best,
-    are simulated; before, the `tuned` best with constants inside of each length up to `max_tuned` are tuned,
-    and it takes one of `symbols` to write each part of a term. Constants inside terms are tuned up to a
-    factor `tuning_reach` away from where they were tried. In at most `max_reweighted` times, noise inside the
-    terms is counted, too. Coefficients that vary are those of the first `max_varying_terms` terms without
-    constants inside, of at most `max_varying_degree`.
+    Monomials have at most `max_monomial_degree` and are at most `max_monomials`; at most `max_plain`
+    terms have no constants inside. Constants inside functions are tried at `slopes` (of exp, tanh, waves
+    and steps), `halves` (where a Hill function is half of its largest), in units of the argument's size,
+    `exponents`, and `middles` (of steps, in units of the argument's range). Logarithms, roots and
+    inverses are of arguments above `min_argument` of their size, poles at least `min_pole` away, and
+    divisors c + u nowhere lose more than `max_cancelled` of c. Sums have at most `max_terms`, and the
+    `beam` best of each length grow, among them the best pairs beside each of the `max_given` simplest
+    terms and beside each two of `max_twice_given`. Terms with constants inside are seen beside
+    `max_beside` monomials, pairs of them beside each two of `max_few`; the `tuned` best of each length
+    are tuned in about `max_tries` steps for each constant, at most by `tuning_reach` beyond those that
+    are tried, and grow `max_grown` times, to at most `max_tuned` terms. A short sum that many more terms
+    mend by less than a factor `settled` is the law. What is left of exact values counts as `clean_rows`
+    residuals: it is the integrators', and not independent. At most `max_sums`, at most `max_behind` nats
+    behind the best, are simulated; it takes one of `symbols` to write each part of a term. In at most
+    `max_reweighted` times, noise inside the terms is counted, too. Coefficients
+    that vary are those of the first `max_varying_terms` terms without constants inside, of at most
+    `max_varying_degree`.
 
     Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where
     there is more noise than `noisy`; the last fit takes `fit_segments`, of `long_steps` in noise. A state is
@@ -80,20 +86,31 @@ class MotionSettings:
     max_tests: int = 240
     max_monomial_degree: int = 6
     max_monomials: int = 36
+    max_plain: int = 450
     slopes: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0)
-    halves: tuple[float, ...] = tuple(0.05 * 100 ** (k / 8) for k in range(9))
+    halves: tuple[float, ...] = tuple(0.05 * 60 ** (k / 8) for k in range(9))
+    frequencies: tuple[float, ...] = (1.0, 2.0, 4.0)
+    exponents: tuple[float, ...] = (-0.5, 0.3, 0.7, 1.3, 1.7, 2.5)
+    middles: tuple[float, ...] = (-0.5, 0.0, 0.5, 1.0, 1.5)
     min_argument: float = 1e-3
+    min_pole: float = 0.02
     max_cancelled: float = 0.5
     max_terms: int = 8
     beam: int = 24
-    max_pairs: int = 2000
-    max_triples: int = 250
-    tuned: int = 6
-    max_tuned: int = 5
+    max_given: int = 40
+    max_twice_given: int = 8
+    max_beside: int = 15
+    max_few: int = 5
+    tuned: int = 2
+    max_tuned: int = 6
+    max_grown: int = 2
+    max_tries: int = 12
+    tuning_reach: float = 1.3
+    settled: float = 100.0
+    clean_rows: int = 12
     max_reweighted: int = 1200
     max_sums: int = 7
     symbols: int = 8
-    tuning_reach: float = 2.0
     max_behind: float = 20.0
     max_varying_degree: int = 3
     max_varying_terms: int = 40
@@ -104,10 +121,10 @@ class MotionSettings:
     max_gap: float = 10.0
     exact_spline: float = 1e-3
     noisy_steps: int = 127
-    until_sums: float = 0.25
-    until_choice: float = 0.4
-    until_second: float = 0.55
-    until_second_choice: float = 0.68
+    until_sums: float = 0.45
+    until_choice: float = 0.56
+    until_second: float = 0.64
+    until_second_choice: float = 0.72
     until_last_choice: float = 0.9
 
     def __post_init__(self) -> None:

@@ -29,6 +29,7 @@ class WeakForm:
 
     tests: np.ndarray
     target: np.ndarray
+    most_independent: int | None = None
 
     @staticmethod
     def of(
@@ -67,8 +68,9 @@ class WeakForm:
         return WeakForm(tests, np.concatenate(targets))
 
     @property
-    def rows(self) -> int:
-        return len(self.target)
+    def independent(self) -> int:
+        """How many errors are independent: all, or as many as there are at most where they are no noise."""
+        return min(len(self.target), self.most_independent or len(self.target))
 
 
 def half_widths(series: Sequence[np.ndarray], order: int, settings: MotionSettings = MOTION) -> list[int]:

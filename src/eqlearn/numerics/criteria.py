@@ -52,13 +52,10 @@ FREE_SPLINES = 1e-9
 NULL_SINGULAR, NULL_GAP = 1e-11, 1e-3
 # A quotient that is exact leaves no more than this part of the target's square.
 EXACT_QUOTIENT = 1e-12
-# Simulated motion: the error of a simulation that can't be distinguished from the truth (an integrator's
-# error and rounding accumulate along it), and the largest error that counts as exact.
-MOTION_TOLERANCE = 1e-7
-EXACT_MOTION = 10 * MOTION_TOLERANCE
-# What integrals against test functions leave of a true law in exact values, of the mean square: sums are not
-# integrals where motion is fast. Of sums of terms that leave less the shortest is the best.
-WEAK_ROUNDING = 1e-10
+# Simulated motion: the error of an integrator that is never seen, and the largest error of a simulation that
+# counts as exact: observations come out of an integrator, too, or are rounded, and that accumulates along it.
+MOTION_TOLERANCE = 1e-9
+EXACT_MOTION = 1e-6
 # Noise never leaves as little as this of a sum that was chosen among many; exact values do.
 EXACT_WEAK = 1e-8
 # What is left of a test function one step before its end: sums over its support are integrals to rounding.

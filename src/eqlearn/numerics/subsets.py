@@ -76,6 +76,13 @@ class Regression:
     def count(self) -> int:
         return len(self.scales) - 1
 
+    def part(self, places: Sequence[int]) -> Regression:
+        """The same target and these columns only, in this order."""
+        every, known = [*places, self.count], set(self.usable.tolist())
+        noise = None if self.noise is None else self.noise[np.ix_(every, every)]
+        usable = np.array([k for k, place in enumerate(places) if place in known], dtype=int)
+        return Regression(self.factor[:, every], self.scales[every], noise, self.independent, usable)
+
     @cached_property
     def products(self) -> np.ndarray:
         """Of all columns with each other, without those that noise adds on average."""
@@ -154,32 +161,39 @@ class Regression:
         rise = np.square(weights) / np.square(inverse).sum(axis=1)
         return {(*places[:k], *places[k + 1 :]): loss + float(r) for k, r in enumerate(rise)}
 
-    def pairs(self, most: int, given: int | None = None) -> dict[Places, float]:
-        """The best of all sums of two columns, beside a `given` one: from products of columns, so to half of
+    def pairs(self, most: int, given: Places = ()) -> dict[Places, float]:
+        """The best of all sums of two columns, beside `given` ones: from products of columns, so to half of
         the digits."""
-        matrix, target = self.corrected[:, self.usable], self.corrected[:, self.count]
-        whole = np.linalg.norm(matrix, axis=0)
-        if given is not None:
-            first = self.corrected[:, given] / np.linalg.norm(self.corrected[:, given])
-            matrix = matrix - np.outer(first, first @ matrix)
-            target = target - first * float(first @ target)
-        size = np.linalg.norm(matrix, axis=0)
-        alone = size**2 > DISTINCT * whole**2
-        matrix = matrix / np.where(alone, size, 1.0) * alone
-        along, gram = matrix.T @ target, matrix.T @ matrix
+        target, (gram, along) = self.corrected[:, self.count], self._among
+        length, whole = float(target @ target), np.diag(gram)
+        if given:
+            basis = np.linalg.qr(self.corrected[:, list(given)])[0]
+            shared, own = basis.T @ self.corrected[:, self.usable], basis.T @ target
+            gram, along, length = gram - shared.T @ shared, along - own @ shared, length - float(own @ own)
+        sizes = np.diag(gram)
+        alone = sizes > DISTINCT * whole
+        unit = np.where(alone, 1 / np.sqrt(np.where(alone, sizes, 1.0)), 0.0)
+        gram, along = gram * unit[:, None] * unit, along * unit
         rest = 1 - gram**2
         # What a column adds to another: the part of the target along what is left of it.
-        gains = (along[None, :] - gram * along[:, None]) ** 2
-        both = along[:, None] ** 2 + np.where(rest > DISTINCT, gains / np.maximum(rest, DISTINCT), -np.inf)
-        both[np.tril_indices(len(both))] = both[~alone] = both[:, ~alone] = -np.inf
+        alike = rest < DISTINCT
+        squares = along**2
+        both = squares[:, None] + squares - 2 * gram * (along[:, None] * along)
+        both /= np.where(alike, 1.0, rest)
+        both[alike] = -np.inf
+        both[np.tri(len(both), dtype=bool)] = both[~alone] = both[:, ~alone] = -np.inf
         best = np.argpartition(-both, min(most, both.size - 1), axis=None)[:most]
-        beside = () if given is None else (given,)
-        length = float(target @ target)
         return {
-            tuple(sorted({int(self.usable[i]), int(self.usable[j]), *beside})): length - float(both[i, j])
+            tuple(sorted({int(self.usable[i]), int(self.usable[j]), *given})): length - float(both[i, j])
             for i, j in zip(*np.unravel_index(best, both.shape), strict=True)
             if both[i, j] > -np.inf
         }
+
+    @cached_property
+    def _among(self) -> tuple[np.ndarray, np.ndarray]:
+        """Products of usable columns with each other, and with the target."""
+        some = self.corrected[:, self.usable]
+        return some.T @ some, some.T @ self.corrected[:, self.count]
 
 
 def sparse_path(
@@ -187,17 +201,16 @@ def sparse_path(
     max_terms: int,
     beam: int,
     *,
-    max_pairs: int = 0,
-    max_triples: int = 0,
+    beside: Iterable[Places] = (),
     starts: Iterable[Sequence[int]] = (),
     sweeps: int = 2,
     stop: Callable[[], bool] = never,
 ) -> dict[Places, float]:
     """The best sums of each size and what they leave, the smallest first.
 
-    The `beam` best of each size grow by one column at a time, then shrink, in several `sweeps`; all pairs of
-    at most `max_pairs` columns, and all triples of at most `max_triples`, are among them, and what backward
-    elimination makes of `starts`, sums of many columns.
+    The `beam` best of each size grow by one column at a time, then shrink, in several `sweeps`; the best of
+    all pairs `beside` each of these sums are among them, and what backward elimination makes of `starts`,
+    sums of many columns.
     """
     sizes = range(min(max_terms, len(regression.usable)) + 1)
     found: list[dict[Places, float]] = [{} for _ in sizes]
@@ -209,12 +222,9 @@ def sparse_path(
             places = min(fewer, key=lambda p: fewer[p])
             if len(places) < len(sizes):
                 found[len(places)][places] = fewer[places]
-    count = len(regression.usable)
-    if 2 in sizes and count <= max_pairs:
-        found[2] |= regression.pairs(8 * beam)
-    if 3 in sizes and count <= max_triples:
-        for given in regression.usable:
-            found[3] |= regression.pairs(beam // 4 + 1, int(given))
+    for given in beside:
+        if len(given) + 2 in sizes and set(given) <= set(regression.usable.tolist()) and not stop():
+            found[len(given) + 2] |= regression.pairs(beam, given)
     for _ in range(sweeps):
         for size in sizes[:-1]:
             for places in _first(found[size], beam):
