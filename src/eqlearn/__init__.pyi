@@ -30,7 +30,12 @@ from eqlearn.io.datasets import DataSet as DataSet
 from eqlearn.io.datasets import load_dataset as load_dataset
 from eqlearn.io.storage import followed as followed
 from eqlearn.io.storage import save as save
+from eqlearn.io.films import read_film_file as read_film_file
+from eqlearn.io.made_films import make_films as make_films
 from eqlearn.latent.discover import discover_latent as discover_latent
+from eqlearn.latent.film.discover import discover_film as discover_film
+from eqlearn.latent.film.found import FoundFilm as FoundFilm
+from eqlearn.latent.film.settings import FilmSettings as FilmSettings
 from eqlearn.latent.encoder import Encoder as Encoder
 from eqlearn.latent.encoder import make_encoder as make_encoder
 from eqlearn.latent.encoder import register_encoder as register_encoder

@@ -8,15 +8,20 @@ through noisy pictures is then followed to its middle (principal curves: Hastie 
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from scipy.interpolate import BSpline
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
 
+from eqlearn.latent.film.pictures import Components
 from eqlearn.latent.film.settings import FILM, FilmSettings
+from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,3 +104,56 @@ def _standard(values: np.ndarray) -> np.ndarray:
     """Mean 0 and, for all coordinates together, spread 1."""
     about = values - values.mean(axis=0)
     return np.asarray(about / (np.sqrt(np.square(about).mean()) or 1.0))
+
+
+def two_coordinates(frames: Sequence[np.ndarray], points: np.ndarray, settings: FilmSettings = FILM) -> Coordinates:
+    """Coordinates in a plane.
+
+    Pictures blurred until their spots overlap change almost linearly with place, so their first two components
+    are coordinates but for a bend. The bend is a polynomial, such that neighbours are as far apart as their
+    pictures are (local distances alone: paths may have to go around where no frame is).
+    """
+    broad = Components.of(frames, settings, blur=settings.broad * max(frames[0].shape[1:3]))
+    plain = np.concatenate([broad.points(film) for film in frames])[:, :2]
+    plain = plain / np.sqrt(np.square(plain).mean())
+    powers = [(a, b) for a in range(4) for b in range(4) if 1 <= a + b <= 3]
+    terms = np.stack([plain[:, 0] ** a * plain[:, 1] ** b for a, b in powers], axis=1)
+    first, second, apart = _pairs(points, settings)
+    steps = terms[first] - terms[second]
+    factors = np.zeros((len(powers), 2))
+    factors[powers.index((1, 0)), 0] = factors[powers.index((0, 1)), 1] = 1.0
+    apart = apart * float(np.median(np.linalg.norm(steps @ factors, axis=1) / apart))
+    ridge = np.where([a + b > 1 for a, b in powers], settings.flat, 0.0)[:, None] * np.ones(2)
+
+    def linearise(point: torch.Tensor) -> SquareRoot:
+        turned = steps @ point[0].numpy().reshape(-1, 2)
+        length = np.maximum(np.linalg.norm(turned, axis=1), 1e-12)
+        slopes = (steps[:, :, None] * (turned / (length * apart)[:, None])[:, None]).reshape(len(steps), -1)
+        held = math.sqrt(len(steps)) * np.diag(ridge.ravel())
+        residual = np.concatenate([length / apart - 1, held @ point[0].numpy()])
+        return SquareRoot(residual[None], lambda: (np.concatenate([slopes, held])[None], None))
+
+    start = torch.from_numpy(factors.ravel())[None]
+    point, _ = levenberg_marquardt(linearise, start, Rule(30, damping=1e-2, gain=1e-6))
+    return Coordinates(_standard(terms @ point[0].numpy().reshape(-1, 2)), 0.0)
+
+
+def _pairs(points: np.ndarray, settings: FilmSettings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Neighbours and how far apart they are, without the noise that both have."""
+    some = np.unique(np.linspace(0, len(points) - 1, min(len(points), settings.embedded)).astype(int))
+    graph = _neighbours(points[some], 2 * settings.neighbours).tocoo()
+    # The nearest are noise; what is beyond them tells lengths.
+    far = graph.data > np.median(graph.data)
+    return some[graph.row[far]], some[graph.col[far]], graph.data[far]
+
+
+def film_coordinates(
+    frames: Sequence[np.ndarray], points: np.ndarray, count: int | None, settings: FilmSettings = FILM
+) -> Coordinates:
+    """As many coordinates as are asked for, or else one, unless no curve goes through the pictures."""
+    if count == 2:
+        return two_coordinates(frames, points, settings)
+    one = one_coordinate(points, settings)
+    if count == 1 or one.left <= settings.curved:
+        return one
+    return two_coordinates(frames, points, settings)

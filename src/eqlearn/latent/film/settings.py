@@ -19,7 +19,8 @@ class FilmSettings:
     **Coordinates.** Frames are joined to their `neighbours` nearest, lengths of paths are measured from
     `landmarks`, and at most `embedded` frames take part. The curve through them has `knots`, is smoothed by
     `smoothing`, and followed `rounds` times. One coordinate serves if the curve leaves at most `curved` of
-    the pictures' variance, or no more than `worthless` times what two coordinates leave.
+    the pictures' variance. For two, pictures are blurred by the share `broad` of their larger side, and a bend of the plane
+    is worth `flat` of what it changes lengths by.
 
     **Bend.** The read-out of a coordinate is a straight line and Legendre polynomials up to `bend_degree`,
     each of which is worth a residual `bend` times as large, the higher ones more: a thing that moves without changing its shape
@@ -33,12 +34,12 @@ class FilmSettings:
     that have one more, the `children` that promise most. A step of integration is at most the share `stride`
     of the time in which a coordinate moves by its spread.
 
-    **Choice.** Fitted on the first `trained` of each film, a law foretells the rest. The shortest law is
+    **Choice.** Laws of first order are simulated if one leaves less than `first` of the weak form. Fitted on the first `trained` of each film, a law foretells the rest. The shortest law is
     taken whose error is at most `close` times the least, where errors below `negligible` of the spread are
     equal; one that leaves more than `unexplained` of it is not called a law.
 
-    **Networks.** Encoder and decoder have at most `units` radial units and are ridge regressions with the
-    best of `ridges` on frames held back.
+    **Networks.** Encoder and decoder have at most `units` radial units, whose `widths` are in units of the
+    gaps between them, and are ridge regressions with the best of `ridges` on frames held back.
     """
 
     side: int = 48
@@ -52,8 +53,9 @@ class FilmSettings:
     knots: int = 30
     smoothing: float = 1e-3
     rounds: int = 6
-    curved: float = 0.02
-    worthless: float = 2.0
+    curved: float = 0.05
+    broad: float = 0.3
+    flat: float = 0.01
     bend_degree: int = 7
     bend: float = 0.05
     most_terms: int = 2
@@ -68,12 +70,14 @@ class FilmSettings:
     parents: tuple[int, ...] = (0, 3, 1)
     grown: int = 4
     children: int = 4
+    first: float = 0.2
     trained: float = 0.75
     close: float = 1.3
     negligible: float = 2e-3
     unexplained: float = 0.3
-    units: int = 200
-    ridges: tuple[float, ...] = (1e-8, 1e-6, 1e-4, 1e-2)
+    units: int = 120
+    widths: tuple[float, ...] = (1.0, 2.0, 4.0)
+    ridges: tuple[float, ...] = (1e-8, 1e-6, 1e-4)
 
     def __post_init__(self) -> None:
         check_fields(self, ("side", "components", "neighbours", "landmarks", "embedded", "knots", "rounds"))
