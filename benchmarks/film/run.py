@@ -3,8 +3,8 @@
     python benchmarks/film/run.py --out results/film/films.json                  # made films, five seeds each
     python benchmarks/film/run.py --real FRAMES.npy --fps 29.97 --first 390 --out results/film/real.json
 
-A seed draws the starts and the noise of made films; of a film that is given, it says which frames are left out
-(the first `seed`). Films that were made already are left as they are, so a run that was stopped goes on.
+A seed draws the starts and the noise of made films; of a film that is given, it says how many frames
+are left out at its beginning. Films that were searched are left as they are, so a run that was stopped goes on.
 """
 
 from __future__ import annotations
@@ -68,13 +68,18 @@ def main() -> None:
                 trial = measured(name, make_films(name, seed=seed)[0], 30.0, TRUTH[name], seed)
             done.append(trial)
             options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.write_text(json.dumps({"options": args, "environment": environment(), "trials": done}, indent=1))
+            options.out.write_text(
+                json.dumps({"options": args, "environment": environment(), "trials": done}, indent=1)
+            )
             options.out.with_suffix(".md").write_text(table(done))
 
 
 def table(trials: list[dict[str, Any]]) -> str:
     """The trials as Markdown."""
-    lines = ["| film | seed | law | terms right | largest error | missed | foretold | CPU s |", "|---|---|---|---|---|---|---|---|"]
+    lines = [
+        "| film | seed | law | terms right | largest error | missed | foretold | CPU s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for t in sorted(trials, key=lambda t: (t["film"], t["seed"])):
         off = "" if t["largest_relative_error"] is None else f"{100 * t['largest_relative_error']:.2f} %"
         lines.append(

@@ -59,7 +59,9 @@ def _pictures(folder: Path) -> np.ndarray:
 
     files = sorted(_listed(folder), key=_number)
     if not files:
-        raise InvalidFile(f"there are no pictures in {folder}; PNG files are read, in the order of their numbers")
+        raise InvalidFile(
+            f"there are no pictures in {folder}; PNG files are read, in the order of their numbers"
+        )
     frames = []
     for file in files:
         try:
@@ -68,8 +70,8 @@ def _pictures(folder: Path) -> np.ndarray:
             raise InvalidFile(f"{file} is no picture that can be read") from error
         if frames[-1].shape != frames[0].shape:
             raise InvalidFile(
-                f"{file.name} is {_size(frames[-1])} and {files[0].name} is {_size(frames[0])}; all frames of a "
-                "film must be of one size, and all grey or all in colour"
+                f"{file.name} is {_size(frames[-1])} and {files[0].name} is {_size(frames[0])}; "
+                "all frames of a film must be of one size, and all grey or all in colour"
             )
     return np.stack(frames)
 
@@ -99,7 +101,10 @@ def _video(path: Path) -> tuple[np.ndarray, float]:
 
 
 def _needed(path: Path) -> str:
-    return f"to read {path.name}, install the extra for videos: pip install 'eqlearn[video]'; or save the frames as .npy"
+    return (
+        f"to read {path.name}, install the extra for videos: pip install 'eqlearn[video]'; "
+        "or save the frames as .npy"
+    )
 
 
 def _smaller(frame: np.ndarray) -> np.ndarray:

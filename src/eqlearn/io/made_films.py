@@ -1,4 +1,5 @@
-"""Films of simulated motion: small grey pictures of pendulums, springs, balls and planets, to try a search on."""
+"""Films of simulated motion: small grey pictures of pendulums, springs, balls and planets, to try a search
+on."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ def _line(x: np.ndarray) -> np.ndarray:
 
 
 def _pulled(q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    return -q / np.sum(q**2, axis=1, keepdims=True) ** 1.5
+    return np.asarray(-q / np.sum(q**2, axis=1, keepdims=True) ** 1.5)
 
 
 SCENES: dict[str, Scene] = {

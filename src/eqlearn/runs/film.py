@@ -86,7 +86,9 @@ def _begun(folder: RunFolder, films: Films, plan: FilmPlan, name: str, resume: b
         then = before.get("settings")
         others = {k: v for k, v in asdict(plan).items() if k != "seconds"}
         if not isinstance(then, dict) or any(then.get(k) != v for k, v in others.items()):
-            raise InvalidArgument(f"the run in {folder} was made with other options; give the same to continue it")
+            raise InvalidArgument(
+                f"the run in {folder} was made with other options; give the same to continue it"
+            )
     state: dict[str, object] = {
         "format": FORMAT, "version": VERSION, "status": "running", "settings": asdict(plan), "data": data,
         "environment": environment(),

@@ -17,7 +17,8 @@ FEWEST = 20
 
 @dataclass(frozen=True, eq=False)
 class Films:
-    """Films `(frames, height, width, colours)` with values from 0 to 1 or about that, at `fps` frames a second."""
+    """Films `(frames, height, width, colours)` with values from 0 to 1 or about that, at `fps` frames a
+    second."""
 
     frames: tuple[np.ndarray, ...]
     fps: float
@@ -69,7 +70,9 @@ def _array(frames: Any) -> np.ndarray:
     try:
         array = np.asarray(frames)
     except ValueError as error:
-        raise InvalidArgument("`frames` must be pictures of one size; give several films as a list") from error
+        raise InvalidArgument(
+            "`frames` must be pictures of one size; give several films as a list"
+        ) from error
     if array.dtype.kind not in "uifb":
         raise WrongType(f"`frames` must be numbers, got an array of {array.dtype}")
     return array
@@ -85,13 +88,16 @@ def _film(frames: Any, place: int) -> np.ndarray:
             f"{np.shape(frames)}"
         )
     if len(film) < FEWEST:
-        raise InvalidArgument(
-            f"film {place + 1} has {counted(len(film), 'frame')}; a law of motion takes at least {FEWEST} of each"
-        )
+        few = counted(len(film), "frame")
+        raise InvalidArgument(f"film {place + 1} has {few}; a law of motion takes {FEWEST} of each at least")
     if min(film.shape[1:3]) < 4:
-        raise InvalidArgument(f"pictures of {film.shape[1]} x {film.shape[2]} pixels are too small; 4 x 4 at least")
+        raise InvalidArgument(
+            f"pictures of {film.shape[1]} x {film.shape[2]} pixels are too small; 4 x 4 at least"
+        )
     if not np.isfinite(film).all():
-        raise NotFinite(f"film {place + 1} holds NaN or infinite values; fill such pixels or leave out the frames")
+        raise NotFinite(
+            f"film {place + 1} holds NaN or infinite values; fill such pixels or leave out the frames"
+        )
     return film[..., :3].astype(np.float64)
 
 

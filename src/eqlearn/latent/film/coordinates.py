@@ -2,8 +2,8 @@
 
 A thing that moves or turns without changing its shape is moved by a one-parameter group that leaves distances
 between pictures as they are, so the length of the path through pictures is its place, or its angle, but for a
-unit. Lengths of paths are those of a graph of neighbours (Isomap: Tenenbaum, de Silva & Langford 2000). A curve
-through noisy pictures is then followed to its middle (principal curves: Hastie & Stuetzle 1989).
+unit. Lengths of paths are those of a graph of neighbours (Isomap: Tenenbaum, de Silva & Langford 2000). A
+curve through noisy pictures is then followed to its middle (principal curves: Hastie & Stuetzle 1989).
 """
 
 from __future__ import annotations
@@ -106,19 +106,22 @@ def _standard(values: np.ndarray) -> np.ndarray:
     return np.asarray(about / (np.sqrt(np.square(about).mean()) or 1.0))
 
 
-def two_coordinates(frames: Sequence[np.ndarray], points: np.ndarray, settings: FilmSettings = FILM) -> Coordinates:
+def two_coordinates(
+    frames: Sequence[np.ndarray], points: np.ndarray, settings: FilmSettings = FILM
+) -> Coordinates:
     """Coordinates in a plane.
 
-    Pictures blurred until their spots overlap change almost linearly with place, so their first two components
-    are coordinates but for a bend. The bend is a polynomial, such that neighbours are as far apart as their
-    pictures are (local distances alone: paths may have to go around where no frame is).
+    Pictures blurred until their spots overlap change almost linearly with place, so their first two
+    components are coordinates but for a bend. The bend is a polynomial, such that frames are as far apart as
+    their pictures are, where these overlap (paths may have to go around where no frame is).
     """
     broad = Components.of(frames, settings, blur=settings.broad * max(frames[0].shape[1:3]))
     plain = np.concatenate([broad.points(film) for film in frames])[:, :2]
     plain = plain / np.sqrt(np.square(plain).mean())
     powers = [(a, b) for a in range(4) for b in range(4) if 1 <= a + b <= 3]
     terms = np.stack([plain[:, 0] ** a * plain[:, 1] ** b for a, b in powers], axis=1)
-    first, second, apart = _pairs(points, settings)
+    soft = Components.of(frames, settings, blur=settings.soft)
+    first, second, apart = _pairs(np.concatenate([soft.points(film) for film in frames]), settings)
     steps = terms[first] - terms[second]
     factors = np.zeros((len(powers), 2))
     factors[powers.index((1, 0)), 0] = factors[powers.index((0, 1)), 1] = 1.0
@@ -139,12 +142,17 @@ def two_coordinates(frames: Sequence[np.ndarray], points: np.ndarray, settings: 
 
 
 def _pairs(points: np.ndarray, settings: FilmSettings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Neighbours and how far apart they are, without the noise that both have."""
-    some = np.unique(np.linspace(0, len(points) - 1, min(len(points), settings.embedded)).astype(int))
-    graph = _neighbours(points[some], 2 * settings.neighbours).tocoo()
-    # The nearest are noise; what is beyond them tells lengths.
-    far = graph.data > np.median(graph.data)
-    return some[graph.row[far]], some[graph.col[far]], graph.data[far]
+    """Frames that overlap and how far apart they are, in some unit.
+
+    The distance of two pictures of a spot grows with its shift d as the root of 1 - exp(-d²) does, and ends
+    where they do not overlap any more.
+    """
+    generator = np.random.default_rng(0)
+    first, second = generator.integers(len(points), size=(2, settings.pairs))
+    square = np.square(points[first] - points[second]).sum(axis=1)
+    share = square / (1.02 * np.quantile(square, 0.98))
+    near = (share > settings.overlap[0] ** 2) & (share < settings.overlap[1] ** 2)
+    return first[near], second[near], np.sqrt(-np.log1p(-share[near]))
 
 
 def film_coordinates(

@@ -1,10 +1,10 @@
 """A law of motion from films, by one call: coordinates, laws in the weak form, rollouts, choice, networks.
 
 What others train at once (SINDy autoencoders: Champion et al. 2019, with derivatives of pixels supplied) is
-taken in turn, each step decided by least squares. Pictures of a thing that moves change evenly with its place or
-angle, so the coordinate is known up to a unit and a small bend before any law is. Laws are then compared by
-simulating them, with the bend free, and the shortest is kept; the networks between pictures and coordinates
-are fitted to where the law says that the thing is, which leaves a coordinate no way to collapse.
+taken in turn, each step decided by least squares. Pictures of a thing that moves change evenly with its place
+or angle, so the coordinate is known up to a unit and a small bend before any law is. Laws are then compared
+by simulating them, with the bend free, and the shortest is kept; the networks between pictures and
+coordinates are fitted to where the law says that the thing is, which leaves a coordinate no way to collapse.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -56,8 +55,8 @@ def discover_film(
 ) -> FoundFilm:
     """Finds the law of motion of what moves in a film.
 
-    **Main arguments:** `frames`, one film `(frames, height, width)`, with three colours last if it has any, or
-    several as a list; `fps`, the frames a second, which give the law its unit of time.
+    **Main arguments:** `frames`, one film `(frames, height, width)`, with three colours last if it has any,
+    or several as a list; `fps`, the frames a second, which give the law its unit of time.
 
     **Other arguments:** `latents`, how many coordinates the pictures have, 1 or 2, and `order` of the law,
     1 or 2, both as the film tells by default; `primitives`, what the law may be made of; `seconds`, for
@@ -75,7 +74,8 @@ def discover_film(
         if value not in ("auto", 1, 2):
             raise InvalidArgument(f"`{name}` must be 1, 2 or 'auto', got {value!r}")
     about = {"format": "eqlearn-film-journal", "fps": films.fps, "frames": films.count,
-             "pixels": float(sum(film.sum() for film in films.frames)), "settings": asdict(settings)}  # fmt: skip
+             "pixels": float(sum(film.sum() for film in films.frames)),
+        "settings": asdict(settings)}  # fmt: skip
     kept = FilmJournal(None if journal is None else opened_journal(journal, about))
     return _Task(films, latents, order, primitives, seconds, settings, progress, kept, began).found()
 
@@ -85,7 +85,8 @@ class _Task:
 
     def __init__(
         self, films: Films, latents: Any, order: Any, primitives: PrimitivesLike, seconds: float | None,
-        settings: FilmSettings, progress: Callable[[Progress], object] | None, journal: FilmJournal, began: float,
+        settings: FilmSettings, progress: Callable[[Progress], object] | None, journal: FilmJournal,
+        began: float,
     ) -> None:  # fmt: skip
         self.films, self.latents, self.order, self.primitives = films, latents, order, primitives
         self.settings, self.progress, self.journal, self.began = settings, progress, journal, began
@@ -130,7 +131,9 @@ class _Task:
         if self.interrupted:
             return motion
         try:
-            again = fitted(motion, tracks, tracks.longest, steps=2 * self.settings.steps, settings=self.settings)
+            again = fitted(
+                motion, tracks, tracks.longest, steps=2 * self.settings.steps, settings=self.settings
+            )
         except KeyboardInterrupt:
             self.interrupted = True
             return motion
@@ -169,5 +172,11 @@ class _Task:
 def _candidate(law: Compared) -> Candidate:
     shown = canonical(law.motion)
     return Candidate(
-        shown.equations, law.error, law.error, False, law.ahead, constants=(shown.constants,), method="rollout"
+        shown.equations,
+        law.error,
+        law.error,
+        False,
+        law.ahead,
+        constants=(shown.constants,),
+        method="rollout",
     )

@@ -81,17 +81,20 @@ class FoundFilm:
 
     @torch.no_grad()
     def latents(self, frames: Any) -> np.ndarray:
-        """The coordinates `(frames, coordinates)` that the encoder reads off frames of the size of the film's."""
+        """The coordinates `(frames, coordinates)` that the encoder reads off frames of the size of the
+        film's."""
         array = np.asarray(frames, dtype=np.float64)
         array = array[..., None] if array.ndim == 3 else array
         array = averaged(array / (255 if np.abs(array).max() > 2 else 1), max(self.model.shape[:2]))
         if array.shape[1:] != self.model.shape:
-            raise InvalidArgument(f"`frames` must be of the film's size, {self.model.shape}, got {array.shape[1:]}")
+            raise InvalidArgument(
+                f"`frames` must be of the film's size, {self.model.shape}, got {array.shape[1:]}"
+            )
         return np.asarray(self.model(torch.from_numpy(array)).numpy())
 
     def simulate(self, start: Any, steps: int) -> np.ndarray:
-        """The law's states at so many frames after a start `(states,)`: coordinates and, of second order, their
-        velocities; `(steps + 1, states)`."""
+        """The law's states at so many frames after a start `(states,)`: coordinates and, of second order,
+        their velocities; `(steps + 1, states)`."""
         check_whole("steps", steps)
         return simulate(self.system, np.asarray(start, dtype=float)[None], steps, 1 / self.fps, "ode")[0]
 
@@ -128,9 +131,12 @@ class FoundFilm:
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
         tensors = dict(self.model.state_dict())
-        tensors |= {f"components.{n}": torch.from_numpy(np.ascontiguousarray(getattr(self.model.components, n)))
+        parts = self.model.components
+        tensors |= {f"components.{n}": torch.from_numpy(np.ascontiguousarray(getattr(parts, n)))
                     for n in ("mean", "axes")}  # fmt: skip
-        tensors |= {f"states.{k}": torch.from_numpy(np.ascontiguousarray(s)) for k, s in enumerate(self.states)}
+        tensors |= {
+            f"states.{k}": torch.from_numpy(np.ascontiguousarray(s)) for k, s in enumerate(self.states)
+        }
         write_tensors(path / MODEL, {"format": FORMAT, "version": VERSION}, tensors)
         write_json(path / LAW, self.to_json())
 

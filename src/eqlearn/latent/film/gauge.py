@@ -1,8 +1,9 @@
 """The units in which a law of a film's coordinate is shortest.
 
-A film tells neither where its coordinate is zero nor in what it is measured. A law that holds a sine says both:
-an angle is in radians. For a sum of powers, the unit is chosen in which the first term that tells the unit at
-all has the factor one; a law of first powers only leaves it open, and keeps the coordinate's spread as unit.
+A film tells neither where its coordinate is zero nor in what it is measured. A law that holds a sine says
+both: an angle is in radians. For a sum of powers, the unit is chosen in which the first term that tells the
+unit at all has the factor one; a law of first powers only leaves it open, and keeps the coordinate's spread
+as unit.
 """
 
 from __future__ import annotations

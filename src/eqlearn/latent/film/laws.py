@@ -45,8 +45,13 @@ class Term:
             return np.array([[np.broadcast_to(x, q.shape[1]) for x in part] for part in found], dtype=float)
 
 
-def _single(name: str, function: Callable[[Any, Any, Any], Any], degrees: tuple[int, int] | None, *sets: str,
-            moved: bool = True) -> Term:
+def _single(
+    name: str,
+    function: Callable[[Any, Any, Any], Any],
+    degrees: tuple[int, int] | None,
+    *sets: str,
+    moved: bool = True,
+) -> Term:
     """A term of one coordinate."""
     allowed = tuple(frozenset(s.split()) for s in sets) or (frozenset(),)
     return Term(name, lambda m, q, v: [[function(m, q[0], v[0])]], degrees, moved, allowed)
@@ -62,6 +67,11 @@ def _central(power: int) -> Parts:
 
 def _turned(x: Sequence[Any]) -> list[Any]:
     return [-x[1], x[0]]
+
+
+def _along_axes(m: Any, q: Sequence[Any], v: Sequence[Any]) -> list[list[Any]]:
+    one, zero = 1 + 0 * q[0], 0 * q[0]
+    return [[one, zero], [zero, one]]
 
 
 def _matrix(x: Sequence[Any]) -> list[list[Any]]:
@@ -87,13 +97,14 @@ ONE = (
     _single("q2v", lambda m, q, v: q**2 * v, (2, 1), "square mul", "mul"),
     _single("v2", lambda m, q, v: v**2, (0, 2), *_SQUARE, moved=False),
 )  # fmt: skip
+_ROOT = (frozenset({"square", "sqrt"}), frozenset({"pow"}))
 TWO = (
-    Term("1", lambda m, q, v: [[1 + 0 * q[0], 0 * q[0]], [0 * q[0], 1 + 0 * q[0]]], (0, 0), False, coefficients=2),
+    Term("1", _along_axes, (0, 0), False, coefficients=2),
     Term("q", lambda m, q, v: [list(q)], (1, 0)),
     Term("Kq", lambda m, q, v: _matrix(q), (1, 0), coefficients=4),
     Term("turned q", lambda m, q, v: [_turned(q)], (1, 0)),
     *(
-        Term(f"r{n}q", _central(n), (n + 1, 0), primitives=(frozenset({"square", "sqrt"}), frozenset({"pow"})))
+        Term(f"r{n}q", _central(n), (n + 1, 0), primitives=_ROOT)
         for n in (-4, -3, -2, -1, 1, 2)
     ),
     Term("v", lambda m, q, v: [list(v)], (0, 1), False),

@@ -1,4 +1,5 @@
-"""From pictures to coordinates and back: radial basis networks (Broomhead & Lowe 1988), fitted in one step."""
+"""From pictures to coordinates and back: radial basis networks (Broomhead & Lowe 1988), fitted in one
+step."""
 
 from __future__ import annotations
 
@@ -70,7 +71,9 @@ class FilmModel(nn.Module):
     """The encoder, from frames to the law's coordinates, and the decoder back; frames as they were read,
     averaged down."""
 
-    def __init__(self, encoder: Radial, decoder: Radial, components: Components, shape: Sequence[int]) -> None:
+    def __init__(
+        self, encoder: Radial, decoder: Radial, components: Components, shape: Sequence[int]
+    ) -> None:
         super().__init__()
         self.encoder, self.decoder, self.shape = encoder, decoder, tuple(shape)
         self.components = components

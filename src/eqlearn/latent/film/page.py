@@ -1,4 +1,5 @@
-"""The report page of a film: the law, the film beside its reconstruction and the law's forecast, and charts."""
+"""The report page of a film: the law, the film beside its reconstruction and the law's forecast, and
+charts."""
 
 from __future__ import annotations
 
@@ -25,7 +26,9 @@ def film_page(found: Any) -> str:
     """The page of a `FoundFilm` as text. Every name is escaped, and there is no script."""
     parts = {
         "title": escape(str(found)[:120]),
-        "source": escape(f"{listed(found.targets)} from {counted(len(found.frames), 'film')} · {found.seconds:.0f} s"),
+        "source": escape(
+            f"{listed(found.targets)} from {counted(len(found.frames), 'film')} · {found.seconds:.0f} s"
+        ),
         "heading": "The law of motion",
         "formulas": "".join(_formula(e, t) for e, t in zip(found.equations, found.targets, strict=True)),
         "verdict": escape(_verdict(found)),
@@ -52,7 +55,8 @@ def _verdict(found: Any) -> str:
     if found.unexplained:
         return f"This is no law of the film: {missed[0].lower()}{missed[1:]}."
     part = percent(1 - found.trained)
-    return f"{missed}, and fitted to the rest it foretells the last {part} of every film within {percent(found.ahead)}."
+    ahead = percent(found.ahead)
+    return f"{missed}, and fitted to the rest it foretells the last {part} of every film within {ahead}."
 
 
 def _facts(found: Any) -> str:
@@ -90,7 +94,12 @@ def animated(panels: Sequence[np.ndarray], fps: float) -> bytes:
     images = [Image.fromarray((255 * row).astype(np.uint8)) for row in rows]
     file = io.BytesIO()
     images[0].save(
-        file, format="GIF", save_all=True, append_images=images[1:], duration=max(20, round(1000 / fps)), loop=0
+        file,
+        format="GIF",
+        save_all=True,
+        append_images=images[1:],
+        duration=max(20, round(1000 / fps)),
+        loop=0,
     )
     return file.getvalue()
 
@@ -105,7 +114,9 @@ def _tracks(found: Any, film: int) -> str:
         measured = found.measured[film][:, k]
         frame = Frame((0.0, float(times[-1])), around(np.concatenate([measured, law[:, k]])), label="seconds")
         drawn = frame.dots(times, measured, 1.8) + frame.line(times, law[:, k])
-        words = f"{name} of film {film + 1}: read off the pictures (dots), and by the law from its start (line)"
+        words = (
+            f"{name} of film {film + 1}: read off the pictures (dots), and by the law from its start (line)"
+        )
         figures.append(
             f'<figure class="card wide"><figcaption>{escape(words)}</figcaption>'
             f'<div class="chart">{frame.svg(drawn, words)}</div></figure>'
@@ -116,12 +127,12 @@ def _tracks(found: Any, film: int) -> str:
 def _gauge(found: Any) -> str:
     if found.motion.structure.scaled:
         return (
-            "A film tells no units. This law does: its function has an argument without a unit (an angle is in "
-            "radians), so zero and unit of the coordinate are those in which the law is as short as this."
+            "A film tells no units. This law does: its function has an argument without a unit (an angle is "
+            "in radians), so zero and unit of the coordinate are those in which the law is as short as this."
         )
     return (
-        "A film tells no units. Where a law leaves the unit of its coordinate open, that unit is chosen which "
-        "makes a factor one, or else the coordinate's own spread; zero is where the law is shortest."
+        "A film tells no units. Where a law leaves the unit of its coordinate open, that unit is chosen "
+        "which makes a factor one, or else the coordinate's own spread; zero is where the law is shortest."
     )
 
 
@@ -133,9 +144,9 @@ def _front(found: Any) -> str:
         for c in found.front
     )
     heads = "".join(f'<th scope="col" class="number">{h}</th>' for h in ("size", "missed", "missed ahead"))
-    ending = ENDINGS.get(found.ended, "")
+    said = f"{counted(found.tried, 'fit')} in {found.seconds:.0f} s. {ENDINGS.get(found.ended, '')}"
     return (
         '<div class="scroll" tabindex="0" role="region" aria-label="Laws"><table class="plain"><thead><tr>'
         f'<th scope="col">law</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>'
-        f'<p class="note">{escape(f"{counted(found.tried, 'fit')} in {found.seconds:.0f} s.")} {escape(ending)}</p>'
+        f'<p class="note">{escape(said)}</p>'
     )

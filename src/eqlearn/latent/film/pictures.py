@@ -41,7 +41,9 @@ class Components:
         pixels = np.concatenate([_blurred(film, blur) for film in films])
         mean = pixels.mean(axis=0)
         about = pixels - mean
-        _, sizes, axes = np.linalg.svd(about if len(about) < 3000 else _some(about, 3000), full_matrices=False)
+        _, sizes, axes = np.linalg.svd(
+            about if len(about) < 3000 else _some(about, 3000), full_matrices=False
+        )
         share = np.cumsum(sizes**2) / np.sum(sizes**2)
         count = min(settings.components, int(np.searchsorted(share, settings.kept)) + 1, len(sizes))
         points = about @ axes[:count].T
@@ -67,5 +69,7 @@ def _some(rows: np.ndarray, count: int) -> np.ndarray:
 
 def _follows(series: Sequence[np.ndarray]) -> float:
     """The correlation of a component with itself a frame later."""
-    before, after = (np.concatenate([one[cut] for one in series]) for cut in (slice(None, -1), slice(1, None)))
+    before, after = (
+        np.concatenate([one[cut] for one in series]) for cut in (slice(None, -1), slice(1, None))
+    )
     return float(before @ after / max(np.sqrt((before @ before) * (after @ after)), 1e-300))

@@ -47,7 +47,9 @@ class Ranking:
         windows = choose_windows(series)
         places, speeds = (np.concatenate(filtered(series, windows, k)).T for k in (0, 1))
         tests, rates = _tests([len(one) for one in series], dt, order, series)
-        target = np.concatenate([rates @ np.concatenate([one[:, k] for one in series]) for k in range(len(places))])
+        target = np.concatenate(
+            [rates @ np.concatenate([one[:, k] for one in series]) for k in range(len(places))]
+        )
         return cls([tests] * len(places), target, places, speeds / dt, order, settings)
 
     def proposals(self, structures: Sequence[Structure]) -> list[Proposal]:
@@ -63,7 +65,9 @@ class Ranking:
             unit = matrix / sizes
             gram, along = unit.T @ unit + 1e-9 * np.eye(len(sizes)), unit.T @ self.target
             for members, places in batches:
-                columns = np.array([[c for t in some for c in range(ends[t], ends[t + 1])] for some in places])
+                columns = np.array(
+                    [[c for t in some for c in range(ends[t], ends[t + 1])] for some in places]
+                )
                 numbers = np.linalg.solve(
                     gram[columns[:, :, None], columns[:, None]], along[columns][..., None]
                 )[..., 0]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import torch
@@ -60,6 +60,7 @@ class Tracks:
 
     def until(self, share: float) -> Tracks:
         """The first part of every film."""
+
         def cut(each: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
             return tuple(one[: max(4, math.ceil(share * len(one)))] for one in each)
 
@@ -71,7 +72,7 @@ class Tracks:
         for k, one in enumerate(self.series):
             count = max(1, round(len(one) / length))
             ends = np.linspace(0, len(one), count + 1).round().astype(int)
-            found += [(k, int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True) if b > a]
+            found += [(k, int(a), int(b)) for a, b in pairwise(ends) if b > a]
         return found
 
 
@@ -110,7 +111,9 @@ def bends(u: np.ndarray, settings: FilmSettings) -> tuple[np.ndarray, np.ndarray
     top = settings.bend_degree if count == 1 else 3
     x = np.clip(u / REACH, -1.2, 1.2)
     plain = [[legendre.Legendre.basis(n)(x[:, k]) for n in range(top + 1)] for k in range(count)]
-    steep = [[legendre.Legendre.basis(n).deriv()(x[:, k]) / REACH for n in range(top + 1)] for k in range(count)]
+    steep = [
+        [legendre.Legendre.basis(n).deriv()(x[:, k]) / REACH for n in range(top + 1)] for k in range(count)
+    ]
     values, slopes = [], []
     for powers in product(range(top + 1), repeat=count):
         if not 2 <= sum(powers) <= top:
@@ -224,9 +227,9 @@ class Shooting:
             values, slopes = bends(straight.reshape(-1, count), self.settings)
             values = values.reshape(pieces, times, -1)
             # How the read-out follows the straight line, (pieces, times, coordinates, coordinates).
-            follow = np.eye(count) + np.einsum(
-                "pfk,fc->pck", slopes, bend
-            ).reshape(pieces, times, count, count)
+            follow = np.eye(count) + np.einsum("pfk,fc->pck", slopes, bend).reshape(
+                pieces, times, count, count
+            )
             residual = self.weights * (straight + values @ bend - self.observed)
             by_place = self.weights[..., None] * (follow * scale) @ moves
             common = np.zeros((pieces, times, count, self.ends[-1]))
@@ -270,8 +273,6 @@ def followed(motion: Motion, tracks: Tracks, settings: FilmSettings = FILM) -> l
     are whole films, or begin them."""
     first = [motion.starts[i] for i, (_, a, _) in enumerate(motion.pieces) if a == 0]
     states = motion.starts.shape[1]
-    segments = Segments(
-        np.zeros((len(first), tracks.longest, states)), np.ones(states), tracks.dt, "ode"
-    )
+    segments = Segments(np.zeros((len(first), tracks.longest, states)), np.ones(states), tracks.dt, "ode")
     path = flow(motion.field, segments, motion.numbers, np.stack(first), tracks.substeps(settings))[..., 0]
     return [path[k, : len(one)] for k, one in enumerate(tracks.series)]

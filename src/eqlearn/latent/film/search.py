@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
@@ -27,7 +27,131 @@ class Compared:
     ahead: float
 
     @property
-    def shortest(laws: Sequence[Compared], settings: FilmSettings = FILM) -> Compared:
+    def size(self) -> tuple[int, int, int]:
+        """How long the law is: its order, its numbers, and what it takes to write it."""
+        structure = self.motion.structure
+        numbers = sum(t.coefficients for t in structure.terms)
+        written = structure.equations([1.5 + k for k in range(numbers)])[-structure.coordinates :]
+        return structure.order, numbers, sum(e.complexity for e in written)
+
+    @property
+    def worst(self) -> float:
+        return max(self.error, self.ahead)
+
+
+@dataclass(eq=False)
+class Contest:
+    """Laws fitted over growing horizons, the best of each length kept and grown by a term."""
+
+    terms: Sequence[Term]
+    tracks: Tracks
+    settings: FilmSettings = FILM
+    stop: Callable[[], bool] = never
+    on_best: Callable[[Motion], object] = lambda motion: None
+    journal: FilmJournal = field(default_factory=FilmJournal)
+    interrupted: bool = False
+
+    def compared(self, proposals: Sequence[Proposal]) -> list[Compared]:
+        """The laws that are left, with what they miss."""
+        settings, train = self.settings, self.tracks.until(self.settings.trained)
+        motions = [begun(p, train, settings) for p in proposals]
+        for turn, share in enumerate(settings.horizons):
+            length = max(settings.shortest, math.ceil(share * train.longest))
+            motions = self._fitted(motions, train, length, f"{turn}")
+            if (parents := settings.parents[turn]) and not self.over:
+                more = self._grown(_kept(motions, parents), train, length)
+                motions = _unique([*motions, *self._fitted(more, train, length, f"{turn}-more")])
+            motions = _kept(motions, settings.survivors[turn])
+        if self.over:  # what was not simulated over whole films is fitted to them in haste
+            motions = [m if len(m.pieces) == len(train.series) else self._last(m, train) for m in motions[:2]]
+        return [Compared(m, m.error, foretold(m, self.tracks, settings)) for m in motions]
+
+    @property
+    def over(self) -> bool:
+        return self.interrupted or self.stop()
+
+    def _fitted(self, motions: Sequence[Motion], tracks: Tracks, length: int, turn: str) -> list[Motion]:
+        """Fitted and sorted by error. Once it is time to stop, what has no fit yet is left out, but for
+        one."""
+        found: list[Motion] = []
+        for number, motion in enumerate(motions):
+            if self.over and (found or math.isfinite(motion.error)):
+                return found or list(motions)
+            name = f"{motion.structure.order}-{turn}-{number}"
+            try:
+                fit = self.journal.recall(name, motion) or fitted(
+                    motion, tracks, length, steps=self.settings.steps, settings=self.settings
+                )
+            except KeyboardInterrupt:
+                self.interrupted = True
+                continue
+            self.journal.record(name, fit)
+            if math.isfinite(fit.error):
+                found = sorted([*found, fit], key=lambda m: m.error)
+                self.on_best(found[0])
+        return found
+
+    def _last(self, motion: Motion, tracks: Tracks) -> Motion:
+        fit = fitted(motion, tracks, tracks.longest, steps=3, settings=self.settings)
+        return fit if math.isfinite(fit.error) else motion
+
+    def _grown(self, motions: Sequence[Motion], tracks: Tracks, length: int) -> list[Motion]:
+        """Motions with one term more, for each those from which a step of the fit promises most (a score
+        test: Rao 1948)."""
+        found: list[Motion] = []
+        known = {m.structure.key for m in motions}
+        for motion in motions:
+            promising: list[tuple[float, Motion]] = []
+            for term in self.terms:
+                structure = replace(motion.structure, terms=(*motion.structure.terms, term))
+                if structure.key in known or structure.longer_than_needed:
+                    continue
+                if len(structure.terms) > self.settings.grown:
+                    continue
+                numbers = np.concatenate([motion.numbers, np.full(term.coefficients, 1e-9)])
+                more = replace(motion, structure=structure, numbers=numbers)
+                shooting = Shooting(more, tracks, length, self.settings)
+                point = shooting.start(again=True)
+                system = shooting.linearise(point)
+                if math.isfinite(float(system.loss)):
+                    move = system.solve(torch.full_like(point, 1e-4), point, None, shooting.fixed)
+                    promising.append((-float(system.promised(move)), more))
+            promising.sort(key=lambda each: each[0])
+            chosen = [more for _, more in promising[: self.settings.children]]
+            known |= {m.structure.key for m in chosen}
+            found += chosen
+        return found
+
+
+def _kept(motions: Sequence[Motion], most: int) -> list[Motion]:
+    """The best of each number of terms."""
+    kept: list[Motion] = []
+    for length in sorted({len(m.structure.terms) for m in motions}):
+        kept += [m for m in motions if len(m.structure.terms) == length][:most]
+    return sorted(kept, key=lambda m: m.error)
+
+
+def _unique(motions: Iterable[Motion]) -> list[Motion]:
+    """The best fit of each structure."""
+    best: dict[frozenset[str], Motion] = {}
+    for motion in sorted(motions, key=lambda m: m.error):
+        best.setdefault(motion.structure.key, motion)
+    return list(best.values())
+
+
+def foretold(motion: Motion, tracks: Tracks, settings: FilmSettings = FILM) -> float:
+    """The root mean square that a law misses the rest of the films by, which it was not fitted to."""
+    missed = []
+    ends = {k: b for k, _, b in motion.pieces}
+    for k, states in enumerate(followed(motion, tracks, settings)):
+        places = motion.read(states[:, : tracks.coordinates], settings)
+        missed.append((places - tracks.series[k])[ends[k] :])
+    with np.errstate(all="ignore"):
+        error = math.sqrt(float(np.square(np.concatenate(missed)).mean()))
+    return error if math.isfinite(error) else math.inf
+
+
+def shortest(laws: Sequence[Compared], settings: FilmSettings = FILM) -> Compared:
     """The shortest law whose errors are near the least."""
     floor = settings.negligible
     least = max(min(c.error for c in laws), floor), max(min(c.ahead for c in laws), floor)

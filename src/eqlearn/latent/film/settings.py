@@ -19,24 +19,27 @@ class FilmSettings:
     **Coordinates.** Frames are joined to their `neighbours` nearest, lengths of paths are measured from
     `landmarks`, and at most `embedded` frames take part. The curve through them has `knots`, is smoothed by
     `smoothing`, and followed `rounds` times. One coordinate serves if the curve leaves at most `curved` of
-    the pictures' variance. For two, pictures are blurred by the share `broad` of their larger side, and a bend of the plane
-    is worth `flat` of what it changes lengths by.
+    the pictures' variance. For two, pictures are blurred by the share `broad` of their larger side, and a
+    bend of the plane is worth `flat` of what it changes lengths by; of so many `pairs`, blurred by `soft`
+    pixels, lengths are measured where the distance of pictures is within these shares of the largest
+    (`overlap`).
 
     **Bend.** The read-out of a coordinate is a straight line and Legendre polynomials up to `bend_degree`,
-    each of which is worth a residual `bend` times as large, the higher ones more: a thing that moves without changing its shape
-    changes its picture at a rate that does not depend on where it is, but perspective and borders do.
+    each of which is worth a residual `bend` times as large, the higher ones more: a thing that moves without
+    changing its shape changes its picture at a rate that does not depend on where it is, but perspective and
+    borders do.
 
     **Laws.** Sums of at most `most_terms` terms are ranked in the weak form, with `scales` and `shifts` of
     the coordinate tried for terms that are not powers; the `proposed` best of each length are simulated over
-    pieces of films, as long as the shares `horizons` of the whole and at least `shortest`
-    frames, in at most `steps` of the fit; after each,
-    the best `survivors` of each length go on. So many `parents` grow: of all laws of at most `grown` terms
-    that have one more, the `children` that promise most. A step of integration is at most the share `stride`
-    of the time in which a coordinate moves by its spread.
+    pieces of films, as long as the shares `horizons` of the whole and at least `shortest` frames, in at most
+    `steps` of the fit; after each, the best `survivors` of each length go on. So many `parents` of each
+    length grow: of the laws of at most `grown` terms that have one more, the `children` that promise most. A
+    step of integration is at most the share `stride` of the time in which a coordinate moves by its spread.
 
-    **Choice.** Laws of first order are simulated if one leaves less than `first` of the weak form. Fitted on the first `trained` of each film, a law foretells the rest. The shortest law is
-    taken whose error is at most `close` times the least, where errors below `negligible` of the spread are
-    equal; one that leaves more than `unexplained` of it is not called a law.
+    **Choice.** Laws of first order are simulated if one leaves less than `first` of the weak form. Fitted on
+    the first `trained` of each film, a law foretells the rest. The shortest law is taken whose error is at
+    most `close` times the least, where errors below `negligible` of the spread are equal; one that leaves
+    more than `unexplained` of it is not called a law.
 
     **Networks.** Encoder and decoder have at most `units` radial units, whose `widths` are in units of the
     gaps between them, and are ridge regressions with the best of `ridges` on frames held back.
@@ -54,8 +57,11 @@ class FilmSettings:
     smoothing: float = 1e-3
     rounds: int = 6
     curved: float = 0.05
-    broad: float = 0.3
+    broad: float = 0.2
+    soft: float = 2.0
     flat: float = 0.01
+    pairs: int = 20_000
+    overlap: tuple[float, float] = (0.2, 0.85)
     bend_degree: int = 7
     bend: float = 0.05
     most_terms: int = 2
@@ -67,9 +73,9 @@ class FilmSettings:
     steps: int = 8
     shortest: int = 8
     stride: float = 0.25
-    parents: tuple[int, ...] = (0, 3, 1)
+    parents: tuple[int, ...] = (0, 2, 1)
     grown: int = 4
-    children: int = 4
+    children: int = 2
     first: float = 0.2
     trained: float = 0.75
     close: float = 1.3
