@@ -4,7 +4,7 @@
     python benchmarks/film/run.py --real FRAMES.npy --fps 29.97 --first 390 --out results/film/real.json
 
 A seed draws the starts and the noise of made films; of a film that is given, it says how many frames
-are left out at its beginning. Films that were searched are left as they are, so a run that was stopped goes on.
+are left out at its beginning. Films that were searched are left as they are: a run that was stopped goes on.
 """
 
 from __future__ import annotations

@@ -111,4 +111,4 @@ def _smaller(frame: np.ndarray) -> np.ndarray:
     factor = max(1, -(-max(frame.shape[:2]) // LARGEST_SIDE))
     height, width = (n // factor * factor for n in frame.shape[:2])
     blocks = frame[:height, :width].reshape(height // factor, factor, width // factor, factor, -1)
-    return blocks.mean(axis=(1, 3)).astype(np.float32)
+    return np.asarray(blocks.mean(axis=(1, 3)), dtype=np.float32)

@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from made_tracks import pendulums
 
 from eqlearn.latent.film.journal import FilmJournal
 from eqlearn.latent.film.laws import ONE, Structure
@@ -12,6 +11,7 @@ from eqlearn.latent.film.proposals import Proposal
 from eqlearn.latent.film.rollout import begun
 from eqlearn.latent.film.search import Compared, Contest, shortest
 from eqlearn.latent.film.settings import FILM
+from made_tracks import pendulums
 
 TERMS = {t.name: t for t in ONE}
 FEW = replace(FILM, horizons=(0.3, 1.0), parents=(0, 0), survivors=(2, 2))

@@ -1,11 +1,11 @@
 """Laws ranked in the weak form."""
 
 import numpy as np
-from made_tracks import DT, pendulums, swings
 
 from eqlearn.latent.film.laws import known_terms, structures
 from eqlearn.latent.film.proposals import Ranking
 from eqlearn.search.settings import SCIENCE
+from made_tracks import DT, pendulums, swings
 
 
 def _ranked(series, order=2):

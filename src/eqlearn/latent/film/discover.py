@@ -29,7 +29,7 @@ from eqlearn.latent.film.networks import fitted_networks
 from eqlearn.latent.film.pictures import Components, averaged
 from eqlearn.latent.film.proposals import Ranking
 from eqlearn.latent.film.rollout import Motion, Tracks, fitted, followed
-from eqlearn.latent.film.search import Compared, Contest, shortest
+from eqlearn.latent.film.search import Compared, Contest, piece_length, shortest
 from eqlearn.latent.film.settings import FILM, FilmSettings
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.numerics.budget import one_thread
@@ -132,7 +132,11 @@ class _Task:
             return motion
         try:
             again = fitted(
-                motion, tracks, tracks.longest, steps=2 * self.settings.steps, settings=self.settings
+                motion,
+                tracks,
+                piece_length(1.0, tracks, self.settings),
+                steps=2 * self.settings.steps,
+                settings=self.settings,
             )
         except KeyboardInterrupt:
             self.interrupted = True
@@ -156,7 +160,7 @@ class _Task:
         model = fitted_networks(
             self.frames, components, np.concatenate([s[:, :count] for s in states]), self.settings
         )
-        front = tuple(_candidate(replace(c, motion=c.motion)) for c in laws)
+        front = tuple(_candidate(c) for c in laws)
         best = replace(_candidate(chosen), equations=law.equations, constants=(law.constants,))
         ended = "interrupted" if self.interrupted else "out of time" if self.stop() else "no further gain"
         return FoundFilm(

@@ -16,6 +16,9 @@ from eqlearn.latent.film.settings import FILM, FilmSettings
 class Radial(nn.Module):
     """A sum of Gaussian bumps around centres, a straight line beside them."""
 
+    centres: Tensor
+    width: Tensor
+
     def __init__(self, centres: int, inputs: int, outputs: int) -> None:
         super().__init__()
         self.register_buffer("centres", torch.zeros(centres, inputs, dtype=torch.float64))
@@ -27,7 +30,8 @@ class Radial(nn.Module):
         return torch.cat([bumps, x, torch.ones(len(x), 1, dtype=x.dtype)], dim=1)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.features(x) @ self.weights
+        found: Tensor = self.features(x) @ self.weights
+        return found
 
     @classmethod
     def fitted(cls, x: np.ndarray, y: np.ndarray, settings: FilmSettings = FILM) -> Radial:
@@ -81,11 +85,13 @@ class FilmModel(nn.Module):
     def forward(self, frames: Tensor) -> Tensor:
         """Coordinates `(frames, coordinates)` of `(frames, height, width, colours)`."""
         points = self.components.points(frames.detach().double().numpy())
-        return self.encoder(torch.from_numpy(points))
+        z: Tensor = self.encoder(torch.from_numpy(points))
+        return z
 
     def decode(self, z: Tensor) -> Tensor:
         """Pictures `(frames, height, width, colours)` of coordinates."""
-        return self.decoder(z.double()).reshape(len(z), *self.shape)
+        pictures: Tensor = self.decoder(z.double())
+        return pictures.reshape(len(z), *self.shape)
 
 
 def fitted_networks(

@@ -29,20 +29,18 @@ from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 @dataclass(frozen=True, eq=False)
 class Tracks:
     """Coordinates of films, series `(time, coordinates)` at steps of `dt`, smoothed places and speeds to
-    begin with, and the `noise` of the coordinates."""
+    begin with."""
 
     series: tuple[np.ndarray, ...]
     places: tuple[np.ndarray, ...]
     speeds: tuple[np.ndarray, ...]
     dt: float
-    noise: float
 
     @classmethod
     def of(cls, series: Sequence[np.ndarray], dt: float) -> Tracks:
         windows = choose_windows(series)
         places, speeds = filtered(series, windows, 0), [v / dt for v in filtered(series, windows, 1)]
-        missed = np.concatenate(series) - np.concatenate(places)
-        return cls(tuple(series), tuple(places), tuple(speeds), dt, float(np.sqrt(np.square(missed).mean())))
+        return cls(tuple(series), tuple(places), tuple(speeds), dt)
 
     @property
     def longest(self) -> int:
@@ -269,10 +267,16 @@ class Shooting:
 
 
 def followed(motion: Motion, tracks: Tracks, settings: FilmSettings = FILM) -> list[np.ndarray]:
-    """The law's states `(time, states)` from the start of every film to its end; for a motion whose pieces
-    are whole films, or begin them."""
-    first = [motion.starts[i] for i, (_, a, _) in enumerate(motion.pieces) if a == 0]
+    """The law's states `(time, states)` at all times of every film, from the start of each of its pieces; from
+    that of the last one, to the end of the film."""
     states = motion.starts.shape[1]
-    segments = Segments(np.zeros((len(first), tracks.longest, states)), np.ones(states), tracks.dt, "ode")
-    path = flow(motion.field, segments, motion.numbers, np.stack(first), tracks.substeps(settings))[..., 0]
-    return [path[k, : len(one)] for k, one in enumerate(tracks.series)]
+    last = {k: i for i, (k, _, _) in enumerate(motion.pieces)}
+    ends = [len(tracks.series[k]) if last[k] == i else b for i, (k, _, b) in enumerate(motion.pieces)]
+    lengths = [end - a for end, (_, a, _) in zip(ends, motion.pieces, strict=True)]
+    values = np.zeros((len(lengths), max(lengths), states))
+    segments = Segments(values, np.ones(states), tracks.dt, "ode")
+    path = flow(motion.field, segments, motion.numbers, motion.starts, tracks.substeps(settings))[..., 0]
+    found: list[list[np.ndarray]] = [[] for _ in tracks.series]
+    for row, length, (k, _, _) in zip(path, lengths, motion.pieces, strict=True):
+        found[k].append(row[:length])
+    return [np.concatenate(parts) for parts in found]

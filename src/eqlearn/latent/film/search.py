@@ -56,14 +56,16 @@ class Contest:
         settings, train = self.settings, self.tracks.until(self.settings.trained)
         motions = [begun(p, train, settings) for p in proposals]
         for turn, share in enumerate(settings.horizons):
-            length = max(settings.shortest, math.ceil(share * train.longest))
+            length = piece_length(share, train, settings)
             motions = self._fitted(motions, train, length, f"{turn}")
             if (parents := settings.parents[turn]) and not self.over:
                 more = self._grown(_kept(motions, parents), train, length)
                 motions = _unique([*motions, *self._fitted(more, train, length, f"{turn}-more")])
             motions = _kept(motions, settings.survivors[turn])
         if self.over:  # what was not simulated over whole films is fitted to them in haste
-            motions = [m if len(m.pieces) == len(train.series) else self._last(m, train) for m in motions[:2]]
+            length = piece_length(1.0, train, settings)
+            whole = tuple(train.pieces(length))
+            motions = [m if m.pieces == whole else self._last(m, train, length) for m in motions[:2]]
         return [Compared(m, m.error, foretold(m, self.tracks, settings)) for m in motions]
 
     @property
@@ -91,8 +93,8 @@ class Contest:
                 self.on_best(found[0])
         return found
 
-    def _last(self, motion: Motion, tracks: Tracks) -> Motion:
-        fit = fitted(motion, tracks, tracks.longest, steps=3, settings=self.settings)
+    def _last(self, motion: Motion, tracks: Tracks, length: int) -> Motion:
+        fit = fitted(motion, tracks, length, steps=3, settings=self.settings)
         return fit if math.isfinite(fit.error) else motion
 
     def _grown(self, motions: Sequence[Motion], tracks: Tracks, length: int) -> list[Motion]:
@@ -121,6 +123,11 @@ class Contest:
             known |= {m.structure.key for m in chosen}
             found += chosen
         return found
+
+
+def piece_length(share: float, tracks: Tracks, settings: FilmSettings) -> int:
+    """How long a piece is, in frames, that is this share of a film."""
+    return min(settings.longest, max(settings.shortest, math.ceil(share * tracks.longest)))
 
 
 def _kept(motions: Sequence[Motion], most: int) -> list[Motion]:

@@ -72,6 +72,7 @@ class FilmSettings:
     survivors: tuple[int, ...] = (3, 2, 2)
     steps: int = 8
     shortest: int = 8
+    longest: int = 400
     stride: float = 0.25
     parents: tuple[int, ...] = (0, 2, 1)
     grown: int = 4
