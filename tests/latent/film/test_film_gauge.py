@@ -52,3 +52,12 @@ def test_a_change_of_unit_changes_no_picture():
 
     np.testing.assert_allclose(motion.read(places), other.read(places / 0.5))
     assert replace(other).numbers[0] == 4.0
+
+
+def test_a_pendulum_that_stands_on_its_head_is_turned_round():
+    motion = _motion(("sin",), [14.0])
+
+    found = canonical(motion).motion
+
+    np.testing.assert_allclose(found.numbers, [-14.0])
+    np.testing.assert_allclose(found.read(found.starts[:, :1]), motion.read(motion.starts[:, :1]))

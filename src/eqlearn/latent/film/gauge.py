@@ -8,6 +8,7 @@ as unit.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -81,8 +82,18 @@ def in_unit(motion: Motion, unit: float) -> Motion:
 
 
 def _positive(motion: Motion) -> Motion:
-    """A coordinate that grows with the film's, where all terms are odd and it makes no difference."""
-    odd = {"sin", "tanh", "q", "q3", "v", "|v|v", "v3", "q2v"}
-    if motion.scale < 0 and motion.structure.key <= odd:
+    """A coordinate that grows with the film's, and an angle that is zero where a pendulum hangs, where this
+    makes no difference to the law."""
+    key, states = motion.structure.key, motion.starts.copy()
+    if "sin" in key and key <= {"sin", "1", "v", "|v|v", "v3", "v2"}:
+        place = [t.name for t in motion.structure.terms].index("sin")
+        if motion.numbers[place] > 0:
+            numbers = motion.numbers.copy()
+            numbers[place] *= -1
+            states[:, 0] -= math.pi
+            motion = replace(
+                motion, numbers=numbers, shift=motion.shift + math.pi * motion.scale, starts=states
+            )
+    if motion.scale < 0 and key <= {"sin", "tanh", "q", "q3", "v", "|v|v", "v3", "q2v"}:
         return replace(motion, scale=-motion.scale, starts=-motion.starts)
     return motion

@@ -267,8 +267,8 @@ class Shooting:
 
 
 def followed(motion: Motion, tracks: Tracks, settings: FilmSettings = FILM) -> list[np.ndarray]:
-    """The law's states `(time, states)` at all times of every film, from the start of each of its pieces; from
-    that of the last one, to the end of the film."""
+    """The law's states `(time, states)` at all times of every film, from the start of each of its pieces; the
+    last one goes on to the end of the film."""
     states = motion.starts.shape[1]
     last = {k: i for i, (k, _, _) in enumerate(motion.pieces)}
     ends = [len(tracks.series[k]) if last[k] == i else b for i, (k, _, b) in enumerate(motion.pieces)]

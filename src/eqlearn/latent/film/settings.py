@@ -31,7 +31,7 @@ class FilmSettings:
 
     **Laws.** Sums of at most `most_terms` terms are ranked in the weak form, with `scales` and `shifts` of
     the coordinate tried for terms that are not powers; the `proposed` best of each length are simulated over
-    pieces of films, as long as the shares `horizons` of the whole and at least `shortest` frames, in at most
+    pieces of films, as long as the shares `horizons` of the whole, from `shortest` to `longest` frames, in at most
     `steps` of the fit; after each, the best `survivors` of each length go on. So many `parents` of each
     length grow: of the laws of at most `grown` terms that have one more, the `children` that promise most. A
     step of integration is at most the share `stride` of the time in which a coordinate moves by its spread.
