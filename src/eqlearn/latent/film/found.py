@@ -96,7 +96,8 @@ class FoundFilm:
         """The law's states at so many frames after a start `(states,)`: coordinates and, of second order,
         their velocities; `(steps + 1, states)`."""
         check_whole("steps", steps)
-        return simulate(self.system, np.asarray(start, dtype=float)[None], steps, 1 / self.fps, "ode")[0]
+        path = simulate(self.system, np.asarray(start, dtype=float)[None], steps, 1 / self.fps, "ode")
+        return np.asarray(path[0])
 
     @torch.no_grad()
     def forecast(self, steps: int, film: int = 0) -> np.ndarray:

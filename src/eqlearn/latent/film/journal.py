@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -26,7 +27,7 @@ class FilmJournal:
         plain, tensors = read_checksummed(path)
         if plain.get("law") != str(motion.structure):
             return None
-        arrays = {key: tensors[key].numpy() for key in _ARRAYS}
+        arrays: dict[str, Any] = {key: tensors[key].numpy() for key in _ARRAYS}
         pieces = tuple((int(k), int(a), int(b)) for k, a, b in plain["pieces"])
         return replace(motion, **arrays, scale=plain["scale"], error=plain["error"], pieces=pieces)
 

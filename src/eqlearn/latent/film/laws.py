@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -153,6 +154,13 @@ class Structure:
         shifted = "1" in self.key and self.key & {"q", "q2", "Kq"}
         twice = "Kq" in self.key and self.key & {"q", "turned q"}
         return bool(shifted or twice) or len(self.key) < len(self.terms)
+
+    @cached_property
+    def size(self) -> tuple[int, int, int]:
+        """How long it is: its order, its numbers, and what it takes to write it."""
+        numbers = sum(t.coefficients for t in self.terms)
+        written = self.equations([1.5 + k for k in range(numbers)])[-self.coordinates :]
+        return self.order, numbers, sum(e.complexity for e in written)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -135,7 +135,7 @@ def begun(proposal: Proposal, tracks: Tracks, settings: FilmSettings = FILM) -> 
     functions = bends(np.zeros((1, count)), settings)[0].shape[1]
     return Motion(
         proposal.structure, proposal.numbers, proposal.shift, proposal.scale, np.zeros((functions, count)),
-        (), np.empty((0, 0)), math.inf, np.full(len(proposal.numbers), math.inf),
+        (), np.empty((0, count * proposal.structure.order)), math.inf, np.full(len(proposal.numbers), math.inf),
     )  # fmt: skip
 
 
@@ -150,9 +150,8 @@ def fitted(
 ) -> Motion:
     """The motion fitted to pieces of so many frames."""
     shooting = Shooting(motion, tracks, length, settings)
-    again = tuple(shooting.pieces) == motion.pieces
     point, system = levenberg_marquardt(
-        shooting.linearise, shooting.start(again), Rule(steps, damping=1e-3, gain=1e-3, least=1e-9),
+        shooting.linearise, shooting.start(), Rule(steps, damping=1e-3, gain=1e-3, least=1e-9),
         fixed=shooting.fixed, stop=stop,
     )  # fmt: skip
     return shooting.motion(point[0].numpy(), system)
@@ -197,17 +196,21 @@ class Shooting:
 
     @property
     def starts_size(self) -> int:
-        return len(self.pieces) * self.segments.values.shape[2]
+        return len(self.pieces) * int(self.segments.values.shape[2])
 
-    def start(self, again: bool = False) -> torch.Tensor:
-        """Where a fit begins: pieces from the smoothed coordinates, or `again` from their fitted starts."""
+    def start(self) -> torch.Tensor:
+        """Where a fit begins: pieces from where an earlier fit has them begin, or else the smoothed coordinates
+        there."""
         motion, tracks = self.before, self.tracks
-        starts = [] if not again else list(motion.starts)
-        for k, a, _ in () if again else self.pieces:
+        known = {piece[:2]: start for piece, start in zip(motion.pieces, motion.starts, strict=True)}
+        starts = []
+        for k, a, _ in self.pieces:
             place = (tracks.places[k][a] - motion.shift) / motion.scale
             speed = tracks.speeds[k][a] / motion.scale
-            starts.append(np.concatenate([place, speed][: self.structure.order]))
-        parts = [motion.numbers, motion.shift, [motion.scale], motion.bend.ravel(), np.ravel(starts)]
+            smoothed = np.concatenate([place, speed][: self.structure.order])
+            starts.append(known.get((k, a), smoothed))
+        scale = np.array([motion.scale])
+        parts = [motion.numbers, motion.shift, scale, motion.bend.ravel(), np.ravel(starts)]
         return torch.from_numpy(np.concatenate(parts))[None]
 
     def linearise(self, point: torch.Tensor) -> SquareRoot:

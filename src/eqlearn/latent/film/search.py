@@ -28,11 +28,8 @@ class Compared:
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """How long the law is: its order, its numbers, and what it takes to write it."""
-        structure = self.motion.structure
-        numbers = sum(t.coefficients for t in structure.terms)
-        written = structure.equations([1.5 + k for k in range(numbers)])[-structure.coordinates :]
-        return structure.order, numbers, sum(e.complexity for e in written)
+        """How long the law is."""
+        return self.motion.structure.size
 
     @property
     def worst(self) -> float:
@@ -59,9 +56,9 @@ class Contest:
             length = piece_length(share, train, settings)
             motions = self._fitted(motions, train, length, f"{turn}")
             if (parents := settings.parents[turn]) and not self.over:
-                more = self._grown(_kept(motions, parents), train, length)
+                more = self._grown(_kept(motions, parents, settings), train, length)
                 motions = _unique([*motions, *self._fitted(more, train, length, f"{turn}-more")])
-            motions = _kept(motions, settings.survivors[turn])
+            motions = _kept(motions, settings.survivors[turn], settings)
         if self.over:  # what was not simulated over whole films is fitted to them in haste
             length = piece_length(1.0, train, settings)
             whole = tuple(train.pieces(length))
@@ -113,7 +110,7 @@ class Contest:
                 numbers = np.concatenate([motion.numbers, np.full(term.coefficients, 1e-9)])
                 more = replace(motion, structure=structure, numbers=numbers)
                 shooting = Shooting(more, tracks, length, self.settings)
-                point = shooting.start(again=True)
+                point = shooting.start()
                 system = shooting.linearise(point)
                 if math.isfinite(float(system.loss)):
                     move = system.solve(torch.full_like(point, 1e-4), point, None, shooting.fixed)
@@ -130,11 +127,14 @@ def piece_length(share: float, tracks: Tracks, settings: FilmSettings) -> int:
     return min(settings.longest, max(settings.shortest, math.ceil(share * tracks.longest)))
 
 
-def _kept(motions: Sequence[Motion], most: int) -> list[Motion]:
-    """The best of each number of terms."""
+def _kept(motions: Sequence[Motion], most: int, settings: FilmSettings) -> list[Motion]:
+    """The best of each number of terms; of those that are as good, the shortest: short pieces tell little."""
     kept: list[Motion] = []
     for length in sorted({len(m.structure.terms) for m in motions}):
-        kept += [m for m in motions if len(m.structure.terms) == length][:most]
+        alike = [m for m in motions if len(m.structure.terms) == length]
+        enough = settings.close * max(min(m.error for m in alike), settings.negligible)
+        near = sorted((m for m in alike if m.error <= enough), key=lambda m: m.structure.size)
+        kept += [*near, *(m for m in alike if m.error > enough)][:most]
     return sorted(kept, key=lambda m: m.error)
 
 

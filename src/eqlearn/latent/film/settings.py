@@ -31,8 +31,8 @@ class FilmSettings:
 
     **Laws.** Sums of at most `most_terms` terms are ranked in the weak form, with `scales` and `shifts` of
     the coordinate tried for terms that are not powers; the `proposed` best of each length are simulated over
-    pieces of films, as long as the shares `horizons` of the whole, from `shortest` to `longest` frames, in at most
-    `steps` of the fit; after each, the best `survivors` of each length go on. So many `parents` of each
+    pieces of films, as long as the shares `horizons` of the whole, from `shortest` to `longest` frames, in at
+    most `steps` of the fit; after each, the best `survivors` of each length go on. So many `parents` of each
     length grow: of the laws of at most `grown` terms that have one more, the `children` that promise most. A
     step of integration is at most the share `stride` of the time in which a coordinate moves by its spread.
 
@@ -68,13 +68,13 @@ class FilmSettings:
     scales: tuple[float, ...] = (0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)
     shifts: int = 25
     proposed: tuple[int, ...] = (6, 8)
-    horizons: tuple[float, ...] = (0.1, 0.4, 1.0)
-    survivors: tuple[int, ...] = (3, 2, 2)
-    steps: int = 8
+    horizons: tuple[float, ...] = (0.1, 0.3, 0.6, 1.0)
+    survivors: tuple[int, ...] = (3, 2, 2, 2)
+    steps: int = 12
     shortest: int = 8
     longest: int = 400
     stride: float = 0.25
-    parents: tuple[int, ...] = (0, 2, 1)
+    parents: tuple[int, ...] = (0, 2, 1, 1)
     grown: int = 4
     children: int = 2
     first: float = 0.2
