@@ -199,10 +199,9 @@ class Shooting:
         return len(self.pieces) * int(self.segments.values.shape[2])
 
     def start(self) -> torch.Tensor:
-        """Where a fit begins: pieces from where an earlier fit has them begin, or else the smoothed coordinates
-        there."""
+        """Where a fit begins: pieces where an earlier fit has them begin, or else the smoothed coordinates are."""
         motion, tracks = self.before, self.tracks
-        known = {piece[:2]: start for piece, start in zip(motion.pieces, motion.starts, strict=True)}
+        known = {p[:2]: start for p, start in zip(motion.pieces, motion.starts, strict=True)}
         starts = []
         for k, a, _ in self.pieces:
             place = (tracks.places[k][a] - motion.shift) / motion.scale
