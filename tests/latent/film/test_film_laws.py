@@ -40,3 +40,25 @@ def test_no_law_is_listed_that_a_shift_makes_shorter():
 def test_a_law_of_first_order_has_no_velocities_and_none_has_functions_that_are_not_allowed():
     assert not {t.name for t in known_terms(1, 1, SCIENCE)} & {"v", "qv", "v2"}
     assert {t.name for t in known_terms(1, 2, "id")} == {"1", "q", "v"}
+
+
+def test_every_number_of_a_law_keeps_its_place():
+    structure = Structure(tuple(t for t in ONE if t.name in ("v", "q3", "sin")), 1, 2)
+    turned = Structure(structure.terms[::-1], 1, 2)
+    numbers = np.array([-2.0, 0.3, 1.7])
+
+    values = [s.field.values(np.array([[0.4, 0.9]]), s.shares @ n)
+              for s, n in ((structure, numbers), (turned, numbers[::-1]))]  # fmt: skip
+
+    np.testing.assert_allclose(values[0], values[1])
+    both = {t.name: n for t, n in zip(structure.terms, numbers, strict=True)}
+    expected = both["sin"] * np.sin(0.4) + both["q3"] * 0.4**3 + both["v"] * 0.9
+    np.testing.assert_allclose(values[0], [[0.9, expected]])
+
+
+def test_equations_may_share_a_number():
+    structure = Structure(tuple(t for t in TWO if t.name == "r-3q"), 2, 2)
+
+    rate = structure.field.values(np.array([[3.0, 4.0, 0.1, 0.2]]), structure.shares @ np.array([-50.0]))
+
+    np.testing.assert_allclose(rate, [[0.1, 0.2, -1.2, -1.6]])

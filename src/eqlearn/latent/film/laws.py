@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from eqlearn.dynamics.shooting import VectorField
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, real_symbol
@@ -158,9 +159,24 @@ class Structure:
     @cached_property
     def size(self) -> tuple[int, int, int]:
         """How long it is: its order, its numbers, and what it takes to write it."""
-        numbers = sum(t.coefficients for t in self.terms)
-        written = self.equations([1.5 + k for k in range(numbers)])[-self.coordinates :]
-        return self.order, numbers, sum(e.complexity for e in written)
+        written = self.equations(self._marks)[-self.coordinates :]
+        return self.order, len(self._marks), sum(e.complexity for e in written)
+
+    @cached_property
+    def field(self) -> VectorField:
+        """What computes rates of change of the states, from `shares @ numbers`."""
+        return VectorField(self.equations(self._marks))
+
+    @cached_property
+    def shares(self) -> np.ndarray:
+        """Which number each constant of the field is, `(constants, numbers)`: equations have theirs in an order
+        of their own, and several may hold one number."""
+        return np.asarray(np.isclose(self.field.start[:, None], self._marks), dtype=float)
+
+    @property
+    def _marks(self) -> list[float]:
+        """Numbers to know the law's own by."""
+        return [1.5 + k for k in range(sum(t.coefficients for t in self.terms))]
 
     @property
     def names(self) -> tuple[str, ...]:

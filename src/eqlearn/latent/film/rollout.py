@@ -17,7 +17,7 @@ from numpy.polynomial import legendre
 
 from eqlearn.dynamics.derivatives import choose_windows, filtered
 from eqlearn.dynamics.segments import Segments
-from eqlearn.dynamics.shooting import VectorField, flow
+from eqlearn.dynamics.shooting import flow
 from eqlearn.latent.film.laws import Structure
 from eqlearn.latent.film.proposals import Proposal
 from eqlearn.latent.film.settings import FILM, FilmSettings
@@ -91,10 +91,6 @@ class Motion:
     error: float
     number_errors: np.ndarray
 
-    @property
-    def field(self) -> VectorField:
-        return VectorField(self.structure.equations([float(n) for n in self.numbers]))
-
     def read(self, places: np.ndarray, settings: FilmSettings = FILM) -> np.ndarray:
         """The film's coordinates at places of the law's coordinates `(rows, coordinates)`."""
         straight = self.shift + self.scale * places
@@ -135,7 +131,8 @@ def begun(proposal: Proposal, tracks: Tracks, settings: FilmSettings = FILM) -> 
     functions = bends(np.zeros((1, count)), settings)[0].shape[1]
     return Motion(
         proposal.structure, proposal.numbers, proposal.shift, proposal.scale, np.zeros((functions, count)),
-        (), np.empty((0, count * proposal.structure.order)), math.inf, np.full(len(proposal.numbers), math.inf),
+        (), np.empty((0, count * proposal.structure.order)), math.inf,
+        np.full(len(proposal.numbers), math.inf),
     )  # fmt: skip
 
 
@@ -166,7 +163,7 @@ class Shooting:
 
     def __init__(self, motion: Motion, tracks: Tracks, length: int, settings: FilmSettings) -> None:
         self.before, self.tracks, self.settings = motion, tracks, settings
-        self.structure, self.field = motion.structure, motion.field
+        self.structure = motion.structure
         self.pieces = tracks.pieces(length)
         times = max(b - a for _, a, b in self.pieces)
         count = tracks.coordinates
@@ -199,7 +196,7 @@ class Shooting:
         return len(self.pieces) * int(self.segments.values.shape[2])
 
     def start(self) -> torch.Tensor:
-        """Where a fit begins: pieces where an earlier fit has them begin, or else the smoothed coordinates are."""
+        """Where a fit begins: pieces where an earlier fit has them begin, or where the smoothed places are."""
         motion, tracks = self.before, self.tracks
         known = {p[:2]: start for p, start in zip(motion.pieces, motion.starts, strict=True)}
         starts = []
@@ -218,9 +215,10 @@ class Shooting:
         count, states = self.tracks.coordinates, self.segments.values.shape[2]
         bend = bend.reshape(-1, count)
         pieces, times = self.observed.shape[:2]
-        path = flow(
-            self.field, self.segments, numbers, starts.reshape(pieces, states), self.substeps, slopes=True
-        )[:, :, :count]
+        shares, at = self.structure.shares, starts.reshape(pieces, states)
+        path = flow(self.structure.field, self.segments, shares @ numbers, at, self.substeps, slopes=True)[
+            :, :, :count
+        ]
         places, moves = path[..., 0], path[..., 1:]
         with np.errstate(all="ignore"):
             straight = shift + scale * places
@@ -233,7 +231,7 @@ class Shooting:
             residual = self.weights * (straight + values @ bend - self.observed)
             by_place = self.weights[..., None] * (follow * scale) @ moves
             common = np.zeros((pieces, times, count, self.ends[-1]))
-            common[..., : self.ends[0]] = by_place[..., states:]
+            common[..., : self.ends[0]] = by_place[..., states:] @ shares
             common[..., self.ends[0] : self.ends[1]] = self.weights[..., None] * follow
             common[..., self.ends[1]] = self.weights * (follow @ places[..., None])[..., 0]
             for c in range(count):
@@ -277,7 +275,8 @@ def followed(motion: Motion, tracks: Tracks, settings: FilmSettings = FILM) -> l
     lengths = [end - a for end, (_, a, _) in zip(ends, motion.pieces, strict=True)]
     values = np.zeros((len(lengths), max(lengths), states))
     segments = Segments(values, np.ones(states), tracks.dt, "ode")
-    path = flow(motion.field, segments, motion.numbers, motion.starts, tracks.substeps(settings))[..., 0]
+    law, numbers = motion.structure, motion.structure.shares @ motion.numbers
+    path = flow(law.field, segments, numbers, motion.starts, tracks.substeps(settings))[..., 0]
     found: list[list[np.ndarray]] = [[] for _ in tracks.series]
     for row, length, (k, _, _) in zip(path, lengths, motion.pieces, strict=True):
         found[k].append(row[:length])
