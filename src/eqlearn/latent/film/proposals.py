@@ -57,7 +57,7 @@ class Ranking:
         terms = list({id(t): t for s in structures for t in s.terms}.values())
         batches = list(_alike(structures, terms))
         best: dict[int, Proposal] = {}
-        for shift, scale in self._frames():
+        for shift, scale in self._frames(any(s.scaled for s in structures)):
             matrix, ends = self._matrix(terms, shift, scale)
             fine = np.isfinite(matrix).all(axis=0) & (np.square(matrix).sum(axis=0) > 0)
             matrix = np.where(fine, matrix, 0.0)
@@ -85,14 +85,14 @@ class Ranking:
             chosen += sorted(alike, key=lambda p: p.left)[:most]
         return chosen
 
-    def _frames(self) -> list[tuple[np.ndarray, float]]:
+    def _frames(self, scaled: bool) -> list[tuple[np.ndarray, float]]:
         """Shifts and scales to try, the plain ones first; the middle of places is 0 and their spread 1."""
         count, reach = len(self.places), np.abs(self.places).max(axis=1)
         number = self.settings.shifts if count == 1 else max(3, self.settings.shifts // 2)
         shares = np.linspace(-1.2, 1.2, number)
         shares = shares[np.argsort(np.abs(shares), kind="stable")]
         shifts = [np.array(s) * reach for s in product(shares, repeat=count)]
-        return [(shift, scale) for scale in (1.0, *self.settings.scales) for shift in shifts]
+        return [(shift, scale) for scale in (1.0, *self.settings.scales * scaled) for shift in shifts]
 
     @staticmethod
     def _asks(structure: Structure, shift: np.ndarray, scale: float) -> bool:

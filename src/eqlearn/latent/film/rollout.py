@@ -196,7 +196,7 @@ class Shooting:
         return len(self.pieces) * int(self.segments.values.shape[2])
 
     def start(self) -> torch.Tensor:
-        """Where a fit begins: pieces where an earlier fit has them begin, or where the smoothed places are."""
+        """Where a fit begins: pieces where an earlier fit has them begin, or else the smoothed places."""
         motion, tracks = self.before, self.tracks
         known = {p[:2]: start for p, start in zip(motion.pieces, motion.starts, strict=True)}
         starts = []
