@@ -169,8 +169,8 @@ class Structure:
 
     @cached_property
     def shares(self) -> np.ndarray:
-        """Which number each constant of the field is, `(constants, numbers)`: equations have an order of their
-        own, and several may hold one number."""
+        """Which number each constant of the field is, `(constants, numbers)`: equations have their own order,
+        and several may hold one number."""
         return np.asarray(np.isclose(self.field.start[:, None], self._marks), dtype=float)
 
     @property
