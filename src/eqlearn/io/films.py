@@ -18,7 +18,7 @@ VIDEOS = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".gif")
 LARGEST_SIDE = 192
 
 
-def read_film_file(path: str | Path, fps: float | None = None) -> Films:
+def read_film_file(path: str | Path, fps: float | int | None = None) -> Films:
     """Films out of an `.npy` or `.npz` file, a folder of pictures (or of folders of them), or a video, whose
     own frames a second serve unless told."""
     place = Path(path)

@@ -61,8 +61,8 @@ SCENES: dict[str, Scene] = {
         lambda g: ([g.uniform(0.3, 0.95) * g.choice([-1, 1])], [g.uniform(-0.5, 0.5)]), _line, 0.07,
     ),
     "ball": Scene(
-        "z'' = 1, z in units that make it one", lambda q, v: np.full_like(q, 0.117),
-        lambda g: ([0.8], [-g.uniform(0.3, 0.39)]),
+        "z'' = 1, z in units that make it one", lambda q, v: np.full_like(q, 0.11),
+        lambda g: ([g.uniform(0.75, 0.85)], [-g.uniform(0.36, 0.39)]),
         lambda x: np.stack([np.full_like(x, 0.5), x], axis=2), 0.06,
     ),
     "planet": Scene(
@@ -78,7 +78,7 @@ def make_films(
     films: int = 8,
     frames: int = 200,
     *,
-    fps: float = 30.0,
+    fps: float | int = 30.0,
     size: tuple[int, int] = (27, 24),
     noise: float = 0.01,
     seed: int = 0,

@@ -25,9 +25,9 @@ def _motion(names, numbers, coordinates=1):
     ("names", "numbers", "said"),
     [
         (("1",), [-3.2], "1"),
-        (("q", "q3"), [4.0, -12.0], "4.0*z - z**3"),
+        (("q", "q3"), [4.0, -12.0], "-z**3 + 4.0*z"),
         (("q",), [-9.0], "-9.0*z"),
-        (("sin", "v"), [-14.0, -0.1], "-14.0*sin(z) - 0.1*dz"),
+        (("sin", "v"), [-14.0, -0.1], "-0.1*dz - 14.0*sin(z)"),
     ],
 )
 def test_what_the_unit_can_make_one_is_one(names, numbers, said):

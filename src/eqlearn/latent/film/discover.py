@@ -43,7 +43,7 @@ from eqlearn.validation.options import check_budget, check_settings
 @one_thread()
 def discover_film(
     frames: Any,
-    fps: float | None = None,
+    fps: float | int | None = None,
     *,
     latents: int | Literal["auto"] = "auto",
     order: int | Literal["auto"] = "auto",

@@ -81,7 +81,7 @@ def _moving(found: Any, film: int) -> str:
     )
 
 
-def animated(panels: Sequence[np.ndarray], fps: float) -> bytes:
+def animated(panels: Sequence[np.ndarray], fps: float | int) -> bytes:
     """A GIF of films `(frames, height, width, colours)` side by side."""
     from PIL import Image
 

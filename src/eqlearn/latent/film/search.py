@@ -31,9 +31,9 @@ class Compared:
         """How long the law is."""
         return self.motion.structure.size
 
-    @property
-    def worst(self) -> float:
-        return max(self.error, self.ahead)
+    def missed(self, trained: float) -> float:
+        """The root mean square of both, by the share of the films that it was fitted to."""
+        return math.sqrt(trained * self.error**2 + (1 - trained) * self.ahead**2)
 
 
 @dataclass(eq=False)
@@ -159,11 +159,11 @@ def foretold(motion: Motion, tracks: Tracks, settings: FilmSettings = FILM) -> f
 
 
 def shortest(laws: Sequence[Compared], settings: FilmSettings = FILM) -> Compared:
-    """The shortest law whose errors are near the least."""
-    floor = settings.negligible
-    least = max(min(c.error for c in laws), floor), max(min(c.ahead for c in laws), floor)
-    near = [
-        c for c in laws
-        if c.error <= settings.close * least[0] and c.ahead <= settings.close**2 * least[1]
-    ]  # fmt: skip
-    return min(near, key=lambda c: (c.size, c.worst)) if near else min(laws, key=lambda c: c.worst)
+    """The law that is shortest to tell: each number more has to make what is missed so much smaller."""
+
+    def length(law: Compared) -> float:
+        order, numbers, _ = law.size
+        missed = max(law.missed(settings.trained), settings.negligible)
+        return order + numbers + math.log(missed) / math.log(settings.close)
+
+    return min(laws, key=lambda law: (round(length(law), 2), law.size))
