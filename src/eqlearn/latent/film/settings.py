@@ -73,7 +73,7 @@ class FilmSettings:
     steps: int = 12
     shortest: int = 8
     longest: int = 400
-    stride: float = 0.25
+    stride: float = 0.35
     parents: tuple[int, ...] = (0, 2, 1, 1)
     grown: int = 4
     children: int = 2
