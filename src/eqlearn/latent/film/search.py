@@ -162,8 +162,8 @@ def shortest(laws: Sequence[Compared], settings: FilmSettings = FILM) -> Compare
     """The law that is shortest to tell: each number more has to make what is missed so much smaller."""
 
     def length(law: Compared) -> float:
-        order, numbers, _ = law.size
+        order, numbers, written = law.size
         missed = max(law.missed(settings.trained), settings.negligible)
-        return order + numbers + math.log(missed) / math.log(settings.close)
+        return order + numbers + settings.node * written + math.log(missed) / math.log(settings.close)
 
     return min(laws, key=lambda law: (round(length(law), 2), law.size))

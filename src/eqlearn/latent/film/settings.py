@@ -37,9 +37,10 @@ class FilmSettings:
     step of integration is at most the share `stride` of the time in which a coordinate moves by its spread.
 
     **Choice.** Laws of first order are simulated if one leaves less than `first` of the weak form. Fitted on
-    the first `trained` of each film, a law foretells the rest. Each number of a law has to make
-    what it misses `close` times smaller, where errors below `negligible` of the spread are equal; one that
-    leaves more than `unexplained` of it is not called a law.
+    the first `trained` of each film, a law foretells the rest. Each number of a law has to make what it
+    misses `close` times smaller, and each node of its formula counts as the part `node` of a number, where
+    errors below `negligible` of the spread are equal; one that leaves more than `unexplained` of it is not
+    called a law.
 
     **Networks.** Encoder and decoder have at most `units` radial units, whose `widths` are in units of the
     gaps between them, and are ridge regressions with the best of `ridges` on frames held back.
@@ -80,6 +81,7 @@ class FilmSettings:
     first: float = 0.2
     trained: float = 0.75
     close: float = 1.3
+    node: float = 0.25
     negligible: float = 2e-3
     unexplained: float = 0.3
     units: int = 120
