@@ -21,6 +21,7 @@ def film(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 def test_a_film_leaves_a_run_that_can_be_taken_up_again(film, capsys):
     assert main(["film", "film.npy", "--fps", "30", "--json", *OPTIONS]) == 0
     first = json.loads(capsys.readouterr().out)

@@ -73,6 +73,7 @@ def test_bad_options_are_refused(options, message):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     ("name", "terms"),
     [("pendulum", {"sin"}), ("spring", {"q"}), ("damped spring", {"q", "v"}), ("ball", {"1"})],
