@@ -36,9 +36,9 @@ from eqlearn.latent.discover import discover_latent as discover_latent
 from eqlearn.latent.encoder import Encoder as Encoder
 from eqlearn.latent.encoder import make_encoder as make_encoder
 from eqlearn.latent.encoder import register_encoder as register_encoder
-from eqlearn.latent.film.discover import discover_film as discover_film
-from eqlearn.latent.film.found import FoundFilm as FoundFilm
-from eqlearn.latent.film.settings import FilmSettings as FilmSettings
+from eqlearn.latent.film.discover_film import discover_film as discover_film
+from eqlearn.latent.film.film_settings import FilmSettings as FilmSettings
+from eqlearn.latent.film.found_film import FoundFilm as FoundFilm
 from eqlearn.latent.found import FoundLatent as FoundLatent
 from eqlearn.latent.found import LatentCandidate as LatentCandidate
 from eqlearn.latent.found import LatentModel as LatentModel

@@ -10,8 +10,8 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.io.checksummed import write_json
-from eqlearn.latent.film.discover import discover_film
-from eqlearn.latent.film.found import FoundFilm
+from eqlearn.latent.film.discover_film import discover_film
+from eqlearn.latent.film.found_film import FoundFilm
 from eqlearn.report.record import environment
 from eqlearn.runs.folder import PROGRESS, ROUNDS, RUN, STOP, RunFolder
 from eqlearn.runs.session import nothing_left_behind

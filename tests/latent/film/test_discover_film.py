@@ -8,7 +8,7 @@ import pytest
 
 from eqlearn import FilmSettings, discover_film, make_films
 from eqlearn.errors import EqlearnError
-from eqlearn.latent.film.page import animated
+from eqlearn.latent.film.film_page import animated
 
 # A quick search: few proposals, and none grows.
 QUICK = replace(

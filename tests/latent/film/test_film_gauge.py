@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eqlearn.latent.film.gauge import canonical, in_unit
 from eqlearn.latent.film.laws import ONE, TWO, Structure
 from eqlearn.latent.film.rollout import Motion
+from eqlearn.latent.film.units import canonical, in_unit
 
 
 def _motion(names, numbers, coordinates=1):

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from eqlearn.latent.film.contest import Compared, Contest, shortest
+from eqlearn.latent.film.film_settings import FILM
 from eqlearn.latent.film.journal import FilmJournal
 from eqlearn.latent.film.laws import ONE, Structure
 from eqlearn.latent.film.proposals import Proposal
 from eqlearn.latent.film.rollout import begun
-from eqlearn.latent.film.search import Compared, Contest, shortest
-from eqlearn.latent.film.settings import FILM
 from made_tracks import pendulums
 
 TERMS = {t.name: t for t in ONE}

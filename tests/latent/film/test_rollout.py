@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
+from eqlearn.latent.film.film_settings import FILM
 from eqlearn.latent.film.laws import ONE, Structure
 from eqlearn.latent.film.proposals import Proposal
 from eqlearn.latent.film.rollout import Shooting, begun, bends, fitted, followed
-from eqlearn.latent.film.settings import FILM
 from made_tracks import pendulums
 
 SINE = Structure((next(t for t in ONE if t.name == "sin"),), 1, 2)

@@ -19,8 +19,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial import cKDTree
 
+from eqlearn.latent.film.film_settings import FILM, FilmSettings
 from eqlearn.latent.film.pictures import Components
-from eqlearn.latent.film.settings import FILM, FilmSettings
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 
 

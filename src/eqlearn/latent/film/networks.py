@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from eqlearn.latent.film.film_settings import FILM, FilmSettings
 from eqlearn.latent.film.pictures import Components
-from eqlearn.latent.film.settings import FILM, FilmSettings
 
 
 class Radial(nn.Module):

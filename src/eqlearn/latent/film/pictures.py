@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from eqlearn.latent.film.settings import FILM, FilmSettings
+from eqlearn.latent.film.film_settings import FILM, FilmSettings
 
 
 def averaged(frames: np.ndarray, side: int) -> np.ndarray:

@@ -11,8 +11,8 @@ from scipy.linalg import block_diag
 
 from eqlearn.dynamics.derivatives import choose_windows, filtered
 from eqlearn.dynamics.weak import half_widths
+from eqlearn.latent.film.film_settings import FILM, FilmSettings
 from eqlearn.latent.film.laws import Structure, Term
-from eqlearn.latent.film.settings import FILM, FilmSettings
 from eqlearn.numerics.windows import Window
 
 

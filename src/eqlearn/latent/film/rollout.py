@@ -18,9 +18,9 @@ from numpy.polynomial import legendre
 from eqlearn.dynamics.derivatives import choose_windows, filtered
 from eqlearn.dynamics.segments import Segments
 from eqlearn.dynamics.shooting import flow
+from eqlearn.latent.film.film_settings import FILM, FilmSettings
 from eqlearn.latent.film.laws import Structure
 from eqlearn.latent.film.proposals import Proposal
-from eqlearn.latent.film.settings import FILM, FilmSettings
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt

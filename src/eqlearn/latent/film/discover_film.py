@@ -20,17 +20,17 @@ import numpy as np
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.io.storage import opened_journal
+from eqlearn.latent.film.contest import Compared, Contest, piece_length, shortest
 from eqlearn.latent.film.coordinates import Coordinates, film_coordinates
-from eqlearn.latent.film.found import FoundFilm
-from eqlearn.latent.film.gauge import canonical
+from eqlearn.latent.film.film_settings import FILM, FilmSettings
+from eqlearn.latent.film.found_film import FoundFilm
 from eqlearn.latent.film.journal import FilmJournal
 from eqlearn.latent.film.laws import known_terms, structures
 from eqlearn.latent.film.networks import fitted_networks
 from eqlearn.latent.film.pictures import Components, averaged
 from eqlearn.latent.film.proposals import Ranking
 from eqlearn.latent.film.rollout import Motion, Tracks, fitted, followed
-from eqlearn.latent.film.search import Compared, Contest, piece_length, shortest
-from eqlearn.latent.film.settings import FILM, FilmSettings
+from eqlearn.latent.film.units import canonical
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.numerics.budget import one_thread
 from eqlearn.search.candidate import Candidate

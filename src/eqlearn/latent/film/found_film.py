@@ -13,8 +13,8 @@ import torch
 from eqlearn.dynamics.forms import simulate
 from eqlearn.errors import InvalidArgument
 from eqlearn.io.checksummed import atomic_write, write_json, write_tensors
+from eqlearn.latent.film.film_page import film_page
 from eqlearn.latent.film.networks import FilmModel
-from eqlearn.latent.film.page import film_page
 from eqlearn.latent.film.pictures import averaged
 from eqlearn.latent.film.rollout import Motion
 from eqlearn.search.candidate import Candidate

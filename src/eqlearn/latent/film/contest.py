@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
+from eqlearn.latent.film.film_settings import FILM, FilmSettings
 from eqlearn.latent.film.journal import FilmJournal
 from eqlearn.latent.film.laws import Term
 from eqlearn.latent.film.proposals import Proposal
 from eqlearn.latent.film.rollout import Motion, Shooting, Tracks, begun, fitted, followed
-from eqlearn.latent.film.settings import FILM, FilmSettings
 from eqlearn.numerics.budget import never
 
 
