@@ -25,6 +25,7 @@ SLOW_PAGES = {
     "explanation/gauge.md",
     "how-to/cluster.md",
     "how-to/dynamics.md",
+    "how-to/film.md",
     "how-to/knowledge.md",
     "how-to/network.md",
 }

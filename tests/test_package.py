@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 # Modules whose package has another name.
 PACKAGE_OF = {
+    "PIL": "pillow",
     "sklearn": "scikit-learn",
     "markdown_it": "markdown-it-py",
     "mpmath": "sympy",

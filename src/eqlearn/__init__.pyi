@@ -28,12 +28,17 @@ from eqlearn.io.checksummed import write_tensors as write_tensors
 from eqlearn.io.datasets import DATASETS as DATASETS
 from eqlearn.io.datasets import DataSet as DataSet
 from eqlearn.io.datasets import load_dataset as load_dataset
+from eqlearn.io.films import read_film_file as read_film_file
+from eqlearn.io.made_films import make_films as make_films
 from eqlearn.io.storage import followed as followed
 from eqlearn.io.storage import save as save
 from eqlearn.latent.discover import discover_latent as discover_latent
 from eqlearn.latent.encoder import Encoder as Encoder
 from eqlearn.latent.encoder import make_encoder as make_encoder
 from eqlearn.latent.encoder import register_encoder as register_encoder
+from eqlearn.latent.film.discover_film import discover_film as discover_film
+from eqlearn.latent.film.film_settings import FilmSettings as FilmSettings
+from eqlearn.latent.film.found_film import FoundFilm as FoundFilm
 from eqlearn.latent.found import FoundLatent as FoundLatent
 from eqlearn.latent.found import LatentCandidate as LatentCandidate
 from eqlearn.latent.found import LatentModel as LatentModel

@@ -12,6 +12,7 @@ import typer
 
 from eqlearn.cli.doctor import doctor
 from eqlearn.cli.dynamics import dynamics
+from eqlearn.cli.film import film
 from eqlearn.cli.fit import fit
 from eqlearn.cli.live import open_runs
 from eqlearn.cli.pde import pde
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(reproduce, name="reproduce")
-for command in (doctor, fit, dynamics, pde, predict, show, report):
+for command in (doctor, fit, dynamics, pde, film, predict, show, report):
     app.command()(command)
 app.command("open")(open_runs)
 

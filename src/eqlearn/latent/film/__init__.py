@@ -1,0 +1,1 @@
+"""Films: laws of motion behind pictures that follow each other."""
