@@ -32,7 +32,7 @@ class VaryingMotion:
 
     @property
     def independent(self) -> float:
-        return float(self.weak.rows)
+        return float(self.weak.independent)
 
     @property
     def target(self) -> np.ndarray:

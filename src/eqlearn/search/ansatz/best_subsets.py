@@ -32,7 +32,7 @@ def subset_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[
         if stop() or not y.std() > 0:
             continue
         regression = Regression.of(about.T, y - y.mean())
-        path = sparse_path(regression, settings.max_terms, settings.beam, max_pairs=len(bank), stop=stop)
+        path = sparse_path(regression, settings.max_terms, settings.beam, beside=[()], stop=stop)
         for score, places in _scored(path, len(y), settings):
             law = _law(
                 bank, places, regression.fitted(places).coefficients, float(y.mean()), problem.features

@@ -244,11 +244,8 @@ class RightTerms:
             places = [divmod(p, total.shape[1]) for p in _least(total, count)]
             columns = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]).T
             regression = Regression.of(columns * self.root[:, None], self.target * self.root)
-            triples = count if most > 2 else 0
-            found = sparse_path(
-                regression, most, self.how.beam, max_pairs=count, max_triples=triples, sweeps=1,
-                stop=self.stop,
-            )  # fmt: skip
+            beside: list[tuple[int, ...]] = [(), *((k,) for k in range(count if most > 2 else 0))]
+            found = sparse_path(regression, most, self.how.beam, beside=beside, sweeps=1, stop=self.stop)
             for some in (some for some in found if some):
                 numbers = regression.fitted(some).coefficients
                 yield tuple(
