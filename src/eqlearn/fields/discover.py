@@ -19,7 +19,7 @@ from eqlearn.fields.found import FoundPDE, Reader
 from eqlearn.fields.free import best_free
 from eqlearn.fields.hidden import Hidden, hidden_law, same_parameters, simple_or_fitted
 from eqlearn.fields.law import Law, linear_law
-from eqlearn.fields.scattered import field_of_samples, is_scattered
+from eqlearn.fields.scattered import read_fields
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.strong import StrongForm, table_law
 from eqlearn.fields.terms import Names, Term, conserved, pointwise, weighted
@@ -89,9 +89,9 @@ def discover_pde(
     """
     check_budget(seconds, None)
     check_settings(settings, FieldSettings)
-    field = fields if isinstance(fields, Field) else _read(fields, axes, time, periodic, masked)
+    field = fields if isinstance(fields, Field) else read_fields(fields, axes, time, periodic, masked)
     checked_choice("form", form, FORMS)
-    check_enough(field, order, _highest(field, settings))
+    check_enough(field, order, settings.highest(field))
     spectra = {axis: spectrum(field, k) ** 2 for k, axis in enumerate(field.axes)}
     check_resolved(field, spectra)
     chosen = (
@@ -106,21 +106,6 @@ def discover_pde(
     check_experiments(field, latents)
     task = _Task(field, order, chosen, *options, latents)
     return task.finish([task.kept(name, None if latents else journal) for name in chosen])
-
-
-def _read(fields: Any, axes: Any, time: str, periodic: Any, masked: bool) -> Field:
-    if axes is None:
-        raise InvalidArgument('`axes` must name the coordinates, such as {"x": x, "t": t}')
-    if is_scattered(fields, axes):
-        return field_of_samples(fields, axes, time, periodic=periodic)
-    return Field(fields, axes, time, periodic=periodic, masked=masked)
-
-
-def _highest(field: Field, settings: FieldSettings) -> int:
-    """The highest derivative in space that the grid allows, up to the settings'."""
-    most = settings.derivatives if len(field.space) == 1 else settings.derivatives_in_space
-    points = min(len(field.axes[a]) for a in field.space)
-    return max(2, min(most, (points - 5) // 2))
 
 
 @dataclass(eq=False)
@@ -143,7 +128,7 @@ class _Task:
         self.began = clock.time()
         self.names = Names(self.field.names, tuple(self.field.axes))
         self.noise = noise_levels(self.field, self.settings)
-        self.highest = _highest(self.field, self.settings)
+        self.highest = self.settings.highest(self.field)
         levels = [self.noise[n] for n in self.field.names]
         self.weak = weak_forms(self.field, self.order, self.highest, levels, self.settings)
         self.forms: Sequence[FormLike] = [self.strong] if self.form == "strong" else self.weak

@@ -17,6 +17,15 @@ from eqlearn.validation.fields import Field
 QUINTIC = 5
 
 
+def read_fields(fields: Any, axes: Any, time: str, periodic: Any, masked: bool) -> Field:
+    """Fields on a grid, or through samples."""
+    if axes is None:
+        raise InvalidArgument('`axes` must name the coordinates, such as {"x": x, "t": t}')
+    if is_scattered(fields, axes):
+        return field_of_samples(fields, axes, time, periodic=periodic)
+    return Field(fields, axes, time, periodic=periodic, masked=masked)
+
+
 def is_scattered(fields: Any, axes: Any) -> bool:
     """Whether fields and axes are columns of one length, a row for each sample, rather than a grid's."""
     if not isinstance(fields, Mapping) or not isinstance(axes, Mapping) or len(axes) < 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eqlearn.validation.fields import Field
 from eqlearn.validation.options import check_fields
 
 
@@ -118,6 +119,12 @@ class FieldSettings:
         check_fields(self, ("degree", "max_terms", "beam", "blocks", "max_rows", "max_difference", "stencil"))
         check_fields(self, ("derivatives", "derivatives_in_space"), least=2)
         check_fields(self, ("corner_deviations", "per_width", "tolerance"), least=0)
+
+    def highest(self, field: Field) -> int:
+        """The highest derivative in space that a field's grid allows, up to that of the library."""
+        most = self.derivatives if len(field.space) == 1 else self.derivatives_in_space
+        points = min(len(field.axes[a]) for a in field.space)
+        return max(2, min(most, (points - 5) // 2))
 
 
 FIELDS = FieldSettings()

@@ -93,10 +93,8 @@ class Found:
         return self.best.exact
 
     def _repr_html_(self) -> str:
-        several = len(self.best.equations)
-        return front_html(
-            self.front, self.best, ["y"] if several == 1 else [f"y{k + 1}" for k in range(several)]
-        )
+        names = [f"y{k + 1}" for k in range(len(self.best.equations))]
+        return front_html(self.front, self.best, names if len(names) > 1 else ["y"])
 
 
 @one_thread()
@@ -222,9 +220,8 @@ def discover(
     sparsifier = settings.half if penalty == "half" else settings.l0
     visible, largest = shown.X[:, features.columns], settings.reading.max_noise
     noisy = all(shows_noise(visible, target, most=largest) for target in shown.y.T)
-    problem = Problem(
-        samples, features, vocabulary, waves, through, sparsifier, hidden_layers, settings, noisy
-    )  # fmt: skip
+    made = (samples, features, vocabulary, waves, through, sparsifier, hidden_layers)
+    problem = Problem(*made, settings, noisy)
     curriculum = Curriculum(settings, hidden_layers, features, samples.rows, seed)
 
     started, exact, rounds, ended = 0, 0, 0, ""

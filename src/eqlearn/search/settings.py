@@ -10,6 +10,7 @@ from eqlearn.errors import InvalidArgument
 from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
+from eqlearn.search.subexpressions.bank_settings import AffineSettings, BankSettings, SubsetSettings
 from eqlearn.search.units.unit_settings import Dimensional
 from eqlearn.validation.options import check_fields, checked_names
 
@@ -79,102 +80,6 @@ class Library:
     max_exact_fits: int = 6  # where one is exact
     max_paired: int = 1000  # atoms of which all pairs are tried: memory holds the square of it
     beam: int = 32  # supports carried on to the next size
-
-
-@dataclass(frozen=True)
-class Span:
-    """A span of subexpressions, and what is looked up in it: the `simplest` of the bank, led by products of
-    columns where there are `monomials` (so many at the most), and `quotients` of two if asked; `entries` that
-    an operation may have taken off the target, each seen on `rows` rows, and two operations two of the
-    simplest, of which there are `twice`. Beside the span, another entry is
-    looked up or, where some are `coupled`, what so many of the simplest make by twos. Functions are undone on
-    what is left of the target and, if `nested`, of its transforms. Sums have at most `max_terms`."""
-
-    simplest: int
-    entries: int
-    rows: int
-    monomials: int = 0
-    quotients: bool = False
-    twice: int = 0
-    coupled: int = 0
-    nested: bool = False
-    max_terms: int = 8
-
-
-@dataclass(frozen=True)
-class BankSettings:
-    """Subexpressions that laws are put together from, and how many of their combinations are looked at.
-
-    They grow up to `max_level` operations, until there are `surplus` times as many as wanted, of which the
-    simplest are kept; a function of a function costs `nested` more, a number inside `number`. None owes more
-    than the part `max_one_row` of its variance to one row. Up to `max_grid_level`, functions are also of
-    multiples of their arguments: `factors` as they stand, `relative` to the argument's size, or as many
-    radians over its range as `turns` of a column, `few_turns` of anything else; and of columns with `shifts`
-    added, or so much that the nearest value is `gaps` of its range from zero. Exact laws are looked for with
-    `entries` on `exact_rows` rows, pairs of `small` entries compared on `rows`. `spans`, and later
-    `wide_spans`, are looked at in their order, until there is an exact law in one. Fitted are the nearest
-    `kept`. Fewer than `min_rows` rows can't tell that many combinations apart.
-    """
-
-    max_level: int = 6
-    surplus: float = 4.0
-    nested: float = 0.5
-    number: float = 1.2
-    max_one_row: float = 0.6
-    max_grid_level: int = 5
-    factors: tuple[float, ...] = (0.5, 2.0, 3.0, math.pi, 2 * math.pi)
-    relative: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-    turns: tuple[float, ...] = tuple(float(k) for k in range(1, 34))
-    few_turns: tuple[float, ...] = tuple(float(k) for k in range(2, 20, 2))
-    shifts: tuple[float, ...] = (1.0, 2.0, 3.0, -1.0, -2.0)
-    gaps: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0)
-    entries: int = 8_000
-    exact_rows: int = 96
-    rows: int = 128
-    min_rows: int = 24
-    small: int = 300
-    spans: tuple[Span, ...] = (
-        Span(8, 8_000, 24, twice=80),
-        Span(0, 1_000, 120, monomials=60, max_terms=16),
-        Span(0, 1_000, 120, monomials=20, quotients=True, max_terms=10),
-    )
-    wide_spans: tuple[Span, ...] = (Span(8, 8_000, 24, nested=True), Span(8, 2_000, 24, coupled=800))
-    kept: int = 12
-
-
-@dataclass(frozen=True)
-class AffineSettings:
-    """Laws p + h·q for entries h of a bank.
-
-    For exact laws, p is of at most `outside` products of columns and q of one and the columns; with up to
-    `inside` simple terms in q for the `simplest` of them. Where none is exact, an entry stands out if, beside
-    at most `smooth` products of columns, it leaves less than the part `gap` of what the one in place `beams`
-    leaves; those of its terms that make more than the part `part` of the target's spread are kept while a
-    quotient is looked for. Sums have at most `max_terms`; `kept` are the most of a kind.
-    """
-
-    outside: int = 25
-    inside: int = 24
-    simplest: int = 2_000
-    smooth: int = 40
-    gap: float = 0.1
-    beams: int = 8
-    part: float = 1e-3
-    max_terms: int = 10
-    kept: int = 6
-
-
-@dataclass(frozen=True)
-class SubsetSettings:
-    """Sums of at most `max_terms` of the `entries` of a bank, of which products of columns, at most
-    `monomials`, come first; the `beam` best of each size grow and shrink, and `kept` are proposed for the
-    target, and in values that hold noise for each of its transforms."""
-
-    entries: int = 250
-    monomials: int = 60
-    max_terms: int = 6
-    beam: int = 6
-    kept: int = 3
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,18 @@ from typing import Protocol, runtime_checkable
 from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SHARE
-from eqlearn.search.ansatz.affine import affine_ansatzes
-from eqlearn.search.ansatz.best_subsets import subset_ansatzes
 from eqlearn.search.ansatz.layout import Ansatz, Sum
 from eqlearn.search.ansatz.library_sums import carried_ansatzes, sum_ansatzes
 from eqlearn.search.ansatz.linear import allowed_banks, linear_ansatzes, profiled_ansatzes
-from eqlearn.search.ansatz.pairs import pair_ansatzes
 from eqlearn.search.ansatz.products import product_ansatzes
 from eqlearn.search.ansatz.rational import rational_ansatzes
-from eqlearn.search.ansatz.spans import span_ansatzes, wide_span_ansatzes
 from eqlearn.search.ansatz.symmetry import reduced, reduced_problem, restored
 from eqlearn.search.evolution.evolve import evolved_ansatzes
 from eqlearn.search.problem import Problem
+from eqlearn.search.subexpressions.affine import affine_ansatzes
+from eqlearn.search.subexpressions.best_subsets import subset_ansatzes
+from eqlearn.search.subexpressions.pairs import pair_ansatzes
+from eqlearn.search.subexpressions.spans import span_ansatzes, wide_span_ansatzes
 from eqlearn.validation.options import checked_choice, enter
 
 

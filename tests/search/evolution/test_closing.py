@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from eqlearn.search.ansatz.bank import grown
-from eqlearn.search.ansatz.pairs import target_values
 from eqlearn.search.ansatz.terms import holds
 from eqlearn.search.evolution.closing import Closing
 from eqlearn.search.evolution.trees import Operations, Trees
+from eqlearn.search.subexpressions.bank import grown
+from eqlearn.search.subexpressions.pairs import target_values
 from search_problems import problem_of
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eqlearn.search.ansatz.bank import grown
-from eqlearn.search.ansatz.pairs import target_values
 from eqlearn.search.evolution.island import Island, bank_trees
 from eqlearn.search.evolution.trees import EMPTY, Operations
 from eqlearn.search.settings import IslandSettings
+from eqlearn.search.subexpressions.bank import grown
+from eqlearn.search.subexpressions.pairs import target_values
 from search_problems import problem_of
 
 SMALL = IslandSettings(members=60, entries=150, offered=80, fitted=8)

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from eqlearn.numerics.criteria import EXACT_SPAN, NULL_SINGULAR
-from eqlearn.search.ansatz.bank import Bank
-from eqlearn.search.ansatz.keys import Keys
 from eqlearn.search.ansatz.layout import Sum, Unit
 from eqlearn.search.ansatz.terms import Algebra, few_terms, orthonormal, undone_rows
 from eqlearn.search.evolution.backpropagation import wanted
 from eqlearn.search.evolution.trees import Trees
 from eqlearn.search.problem import Problem
+from eqlearn.search.subexpressions.bank import Bank
+from eqlearn.search.subexpressions.keys import Keys
 
 
 class Closing:

@@ -10,14 +10,14 @@ import numpy as np
 
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_LOSS
-from eqlearn.search.ansatz.bank import Bank, exact_ground, grown, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz
-from eqlearn.search.ansatz.pairs import in_seen_units, target_values
 from eqlearn.search.ansatz.terms import holds
 from eqlearn.search.evolution.closing import Closing
 from eqlearn.search.evolution.island import Island, Rated
 from eqlearn.search.evolution.trees import Operations
 from eqlearn.search.problem import Problem
+from eqlearn.search.subexpressions.bank import Bank, exact_ground, grown, is_for_banks
+from eqlearn.search.subexpressions.pairs import in_seen_units, target_values
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,10 @@ import torch
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.criteria import EXACT_LOSS
 from eqlearn.numerics.least_squares import Normal, Rule, levenberg_marquardt
-from eqlearn.search.ansatz.bank import Bank
 from eqlearn.search.evolution.backpropagation import nearest, wanted
 from eqlearn.search.evolution.trees import EMPTY, Operations, Trees
 from eqlearn.search.settings import IslandSettings
+from eqlearn.search.subexpressions.bank import Bank
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ import torch
 
 from eqlearn.functions import TORCH
 from eqlearn.nn.primitives import Primitive
-from eqlearn.search.ansatz.bank import OPERATIONS
 from eqlearn.search.ansatz.layout import Sum, Unit
 from eqlearn.search.networks.structures import Vocabulary
+from eqlearn.search.subexpressions.bank import OPERATIONS
 from eqlearn.symbolic.tape import Tape, lower
 
 EMPTY = -1

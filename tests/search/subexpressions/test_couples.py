@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from eqlearn.nn.primitives import lookup
-from eqlearn.search.ansatz.bank import grown
-from eqlearn.search.ansatz.couples import Couples
-from eqlearn.search.ansatz.spans import wide_span_ansatzes
-from eqlearn.search.settings import BankSettings, Settings, Span
+from eqlearn.search.settings import Settings
+from eqlearn.search.subexpressions.bank import grown
+from eqlearn.search.subexpressions.bank_settings import BankSettings, Span
+from eqlearn.search.subexpressions.couples import Couples
+from eqlearn.search.subexpressions.spans import wide_span_ansatzes
 from search_problems import error_of, problem_of
 
 PROBLEM = problem_of("x + y", ["x", "y"], rows=30)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eqlearn.search.ansatz.keys import Keys
+from eqlearn.search.subexpressions.keys import Keys
 
 ROWS = 24
 RNG = np.random.default_rng(0)

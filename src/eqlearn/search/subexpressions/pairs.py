@@ -14,11 +14,11 @@ import numpy as np
 
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import NO_COEFFICIENT, NO_TERM, PARALLEL, match_score
-from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.target_transform import TargetTransform
 from eqlearn.search.ansatz.terms import least_squares_sum
 from eqlearn.search.problem import Problem
+from eqlearn.search.subexpressions.bank import Bank, grown, is_for_banks
 
 
 @dataclass(frozen=True)

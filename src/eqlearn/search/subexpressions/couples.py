@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from eqlearn.nn.primitives import Primitive
-from eqlearn.search.ansatz.bank import OPERATIONS, Bank
 from eqlearn.search.ansatz.layout import Sum, Unit
 from eqlearn.search.ansatz.terms import Terms
+from eqlearn.search.subexpressions.bank import OPERATIONS, Bank
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,12 +14,12 @@ import numpy as np
 
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_AFFINE, NO_TERM, NULL_SINGULAR, credible
-from eqlearn.search.ansatz.bank import Bank, exact_ground, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
-from eqlearn.search.ansatz.pairs import in_seen_units, target_values
 from eqlearn.search.ansatz.terms import ONE, Algebra, Terms, few_terms, holds, least_squares_sum, orthonormal
 from eqlearn.search.problem import Problem
-from eqlearn.search.settings import AffineSettings
+from eqlearn.search.subexpressions.bank import Bank, exact_ground, is_for_banks
+from eqlearn.search.subexpressions.bank_settings import AffineSettings
+from eqlearn.search.subexpressions.pairs import in_seen_units, target_values
 
 
 class Entries:

@@ -10,12 +10,12 @@ import numpy as np
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import information_criterion
 from eqlearn.numerics.subsets import Places, Regression, sparse_path
-from eqlearn.search.ansatz.bank import Bank, grown, is_for_banks
 from eqlearn.search.ansatz.layout import Ansatz, Sum
-from eqlearn.search.ansatz.pairs import in_seen_units, target_values
 from eqlearn.search.features import Features
 from eqlearn.search.problem import Problem
-from eqlearn.search.settings import SubsetSettings
+from eqlearn.search.subexpressions.bank import Bank, grown, is_for_banks
+from eqlearn.search.subexpressions.bank_settings import SubsetSettings
+from eqlearn.search.subexpressions.pairs import in_seen_units, target_values
 
 
 def subset_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from eqlearn.search.ansatz.pairs import Pairs, pair_ansatzes
 from eqlearn.search.ansatz.terms import least_squares_sum
-from eqlearn.search.settings import BankSettings, Settings
+from eqlearn.search.settings import Settings
+from eqlearn.search.subexpressions.bank_settings import BankSettings
+from eqlearn.search.subexpressions.pairs import Pairs, pair_ansatzes
 from search_problems import error_of, problem_of
 
 FEW = Settings(bank=BankSettings(small=60))

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from eqlearn.nn.primitives import parse_set
-from eqlearn.search.ansatz.affine import affine_ansatzes, left_beside
 from eqlearn.search.networks.structures import Vocabulary
-from eqlearn.search.settings import AffineSettings, BankSettings, Settings
+from eqlearn.search.settings import Settings
+from eqlearn.search.subexpressions.affine import affine_ansatzes, left_beside
+from eqlearn.search.subexpressions.bank_settings import AffineSettings, BankSettings
 from search_problems import error_of, problem_of
 
 SMALL = Settings(affine=AffineSettings(simplest=1_500), bank=BankSettings(entries=2_000))

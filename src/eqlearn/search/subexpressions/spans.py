@@ -17,15 +17,15 @@ import numpy as np
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SPAN, credible
-from eqlearn.search.ansatz.bank import OPERATIONS, Bank, exact_ground, grown, is_for_banks
-from eqlearn.search.ansatz.couples import Couples
-from eqlearn.search.ansatz.keys import Keys
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
-from eqlearn.search.ansatz.pairs import in_seen_units, target_values
 from eqlearn.search.ansatz.target_transform import TargetTransform
 from eqlearn.search.ansatz.terms import Terms, few_terms, holds, orthonormal, undone_rows
 from eqlearn.search.problem import Problem
-from eqlearn.search.settings import Span
+from eqlearn.search.subexpressions.bank import OPERATIONS, Bank, exact_ground, grown, is_for_banks
+from eqlearn.search.subexpressions.bank_settings import Span
+from eqlearn.search.subexpressions.couples import Couples
+from eqlearn.search.subexpressions.keys import Keys
+from eqlearn.search.subexpressions.pairs import in_seen_units, target_values
 
 
 def span_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from eqlearn.search.ansatz.spans import span_ansatzes, wide_span_ansatzes
-from eqlearn.search.settings import BankSettings, Settings, Span
+from eqlearn.search.settings import Settings
+from eqlearn.search.subexpressions.bank_settings import BankSettings, Span
+from eqlearn.search.subexpressions.spans import span_ansatzes, wide_span_ansatzes
 from search_problems import error_of, problem_of
 
 POLYNOMIALS = Span(0, 300, 120, monomials=60, max_terms=16)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eqlearn.search.ansatz.bank import grown
+from eqlearn.search.subexpressions.bank import grown
 from search_problems import problem_of
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eqlearn.search.ansatz.best_subsets import subset_ansatzes
+from eqlearn.search.subexpressions.best_subsets import subset_ansatzes
 from search_problems import deviation_of, error_of, problem_of
 
 

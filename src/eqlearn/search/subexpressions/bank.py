@@ -20,7 +20,8 @@ from eqlearn.search.ansatz.library import homogeneous, parity
 from eqlearn.search.ansatz.terms import Terms
 from eqlearn.search.networks.starts import angular_frequency
 from eqlearn.search.problem import Problem, thinned_rows
-from eqlearn.search.settings import MAX_DEGREE, BankSettings
+from eqlearn.search.settings import MAX_DEGREE
+from eqlearn.search.subexpressions.bank_settings import BankSettings
 
 # How an entry is made: of a column, a sum, a difference, or a primitive of a factor times entries, plus a
 # shift.

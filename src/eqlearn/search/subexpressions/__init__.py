@@ -1,0 +1,1 @@
+"""Laws put together from a bank of subexpressions, which grows from the columns by size."""
