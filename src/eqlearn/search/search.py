@@ -69,8 +69,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search led to. `front` is the Pareto front, simplest first; `best` the chosen one of it.
-
+    """What a search led to. `front` is the Pareto front, simplest first; `best` the chosen one of it;
     `restarts` counts every network started, `failures` those that came to nothing, by reason; `ended` says
     why the search stopped.
     """
@@ -197,11 +196,11 @@ def discover(
     if not others:
         raise InvalidArgument("`primitives` holds `pow` alone, which needs others beside it, such as `id`")
     names_of = {p.name for p in units}
-    # Logarithms stand for powers, where the base is positive; beside the square, a cube needs no sign.
-    vocabulary = Vocabulary.of([*others, lookup("cube")] if "pow" in names_of else others)
-    degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
-    columns = screen(table.X, table.y, settings.max_inputs, settings.screening)
     powers, most = "pow" in names_of, settings.max_inputs
+    # Logarithms stand for powers, where the base is positive; beside the square, a cube needs no sign.
+    vocabulary = Vocabulary.of([*others, lookup("cube")] if powers else others)
+    degree = 2**hidden_layers if names_of & {"square", "mul", "pow"} else 1
+    columns = screen(table.X, table.y, most, settings.screening)
     features = Features.of(table.X, table.y, logarithms=powers, degree=degree, columns=columns, most=most)
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = read_outside(extrapolation, X, table.y.shape[1], names)
@@ -220,8 +219,8 @@ def discover(
     sparsifier = settings.half if penalty == "half" else settings.l0
     visible, largest = shown.X[:, features.columns], settings.reading.max_noise
     noisy = all(shows_noise(visible, target, most=largest) for target in shown.y.T)
-    made = (samples, features, vocabulary, waves, through, sparsifier, hidden_layers)
-    problem = Problem(*made, settings, noisy)
+    how = (sparsifier, hidden_layers, settings, noisy)
+    problem = Problem(samples, features, vocabulary, waves, through, *how)
     curriculum = Curriculum(settings, hidden_layers, features, samples.rows, seed)
 
     started, exact, rounds, ended = 0, 0, 0, ""
