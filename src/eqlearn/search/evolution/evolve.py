@@ -28,7 +28,7 @@ class Ground:
     y: np.ndarray
     bank: Bank
     operations: Operations
-    closing: Closing
+    closing: Closing | None  # no node has an exact law in values that hold noise
 
     @classmethod
     def of(cls, problem: Problem, stop: Callable[[], bool]) -> Ground:
@@ -36,8 +36,10 @@ class Ground:
         some = problem.thinned(settings.rows)
         columns = some.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
         bank = grown(some, settings.entries, stop)
-        few, exact = exact_ground(problem, stop)
-        closing = Closing(few, exact, target_values(few, None), settings.closing_terms)
+        closing = None
+        if not problem.noisy:
+            few, exact = exact_ground(problem, stop)
+            closing = Closing(few, exact, target_values(few, None), settings.closing_terms)
         operations = Operations.of(problem.vocabulary, len(scales))
         return cls(columns, target_values(some, None), bank, operations, closing)
 
@@ -57,7 +59,9 @@ def evolved_ansatzes(
     y = target_values(problem, None)
     left = settings.generations * luby(island + 1)
     while left > 0 and not stop():
-        whole = [law for law in ground.closing.laws(place.evolve()) if holds(law, problem, y)]
+        new = place.evolve()
+        laws = () if ground.closing is None else ground.closing.laws(new)
+        whole = [law for law in laws if holds(law, problem, y)]
         if whole:
             return [in_seen_units(Ansatz(None, law), problem) for law in whole[: settings.kept]]
         left -= 1
