@@ -137,7 +137,8 @@ whole search, which comes first, include what it leaves in caches for the others
 have the seeds of {seeds} (`eqlearn.paper.random_formulas`)."""
 
 
-OTHERS = ("fields", "groups", "dynamics", "units", "noise", "scale")  # results with pages of their own
+# Results with pages of their own.
+OTHERS = ("fields", "film", "groups", "dynamics", "units", "noise", "scale")
 
 
 def read_ledgers(folder: Path) -> dict[str, dict[str, Any]]:
