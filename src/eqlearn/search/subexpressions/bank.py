@@ -226,31 +226,32 @@ class _Growth:
                 yield from self._on_a_grid(primitive, i, level)
 
     def _chained(self, level: int) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
-        """Products of powers ±1 of columns, and sums of columns with signs, of one column less than the
-        level: laws of nature are full of them, so they are no larger than that."""
+        """Inverses; then products of powers ±1 of columns, and sums of columns with signs, of any number of
+        them: laws of nature are full of them, so a longer one costs little more."""
         columns = [(self.made[place][1][0], place) for place in self.levels.get(1, ())]
         times, over, inverse = (self.problem.vocabulary.named(name) for name in ("mul", "div", "inv"))
         if level == 2:
             self.chains = [list(columns), list(columns)]
             for column, place in columns:
                 if inverse is not None:
-                    yield from self._link(0, column, level, inverse, (place,), 1 / self.values[place])
-            return
-        for k, signs in enumerate((((times, "*"), (over, "/")), (("+", "+"), ("-", "-")))):
-            latest, self.chains[k] = self.chains[k], []
-            for last, chain in latest:
-                for column, place in columns:
-                    for how, sign in signs if column > last else ():
-                        if how is not None:
-                            value = OPERATIONS[sign](self.values[chain], self.values[place])
-                            yield from self._link(k, column, level, how, (chain, place), value)
+                    yield from self._link(0, column, float(level), inverse, (place,), 1 / self.values[place])
+        for count in range(2, len(columns) + 1) if level == 3 else ():
+            cost = level + self.settings.longer * (count - 2)
+            for k, signs in enumerate((((times, "*"), (over, "/")), (("+", "+"), ("-", "-")))):
+                latest, self.chains[k] = self.chains[k], []
+                for last, chain in latest:
+                    for column, place in columns:
+                        for how, sign in signs if column > last else ():
+                            if how is not None:
+                                value = OPERATIONS[sign](self.values[chain], self.values[place])
+                                yield from self._link(k, column, cost, how, (chain, place), value)
 
     def _link(
-        self, k: int, column: int, level: int, how: Primitive | str, args: tuple[int, ...], value: np.ndarray
+        self, k: int, column: int, cost: float, how: Primitive | str, args: tuple[int, ...], value: np.ndarray
     ) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:
         """An entry that ends in a column, from which others go on if it is new."""
         before = len(self.made)
-        yield value[None], [(how, args, 1.0, 0.0)], [float(level)]
+        yield value[None], [(how, args, 1.0, 0.0)], [cost]
         self.chains[k] += [(column, before)] if len(self.made) > before else []
 
     def _joined(self, i: int, others: list[int]) -> Iterator[tuple[np.ndarray, list[Made], list[float]]]:

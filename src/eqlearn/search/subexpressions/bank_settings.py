@@ -31,20 +31,22 @@ class BankSettings:
     """Subexpressions that laws are put together from, and how many of their combinations are looked at.
 
     They grow up to `max_level` operations, until there are `surplus` times as many as wanted, of which the
-    simplest are kept; a function of a function costs `nested` more, a number inside `number`. None owes more
-    than the part `max_one_row` of its variance to one row. Up to `max_grid_level`, functions are also of
-    multiples of their arguments: `factors` as they stand, `relative` to the argument's size, or as many
-    radians over its range as `turns` of a column, `few_turns` of anything else; and of columns with `shifts`
-    added, or so much that the nearest value is `gaps` of its range from zero. Exact laws are looked for with
-    `entries` on `exact_rows` rows, pairs of `small` entries compared on `rows`. `spans`, and later
-    `wide_spans`, are looked at in their order, until there is an exact law in one. Fitted are the nearest
-    `kept`. Fewer than `min_rows` rows can't tell that many combinations apart.
+    simplest are kept; a function of a function costs `nested` more, a number inside `number`, each column of
+    a product or sum after the second `longer`. None owes more than the part `max_one_row` of its variance to
+    one row. Up to `max_grid_level`, functions are also of multiples of their arguments: `factors` as they
+    stand, `relative` to the argument's size, or as many radians over its range as `turns` of a column,
+    `few_turns` of anything else; and of columns with `shifts` added, or so much that the nearest value is
+    `gaps` of its range from zero. Exact laws are looked for with `entries` on `exact_rows` rows, pairs of
+    `small` entries compared on `rows`. `spans`, and later `wide_spans`, are looked at in their order, until
+    there is an exact law in one. Fitted are the nearest `kept`. Fewer than `min_rows` rows can't tell that
+    many combinations apart.
     """
 
     max_level: int = 6
     surplus: float = 4.0
     nested: float = 0.5
     number: float = 1.2
+    longer: float = 0.1
     max_one_row: float = 0.6
     max_grid_level: int = 5
     factors: tuple[float, ...] = (0.5, 2.0, 3.0, math.pi, 2 * math.pi)
@@ -62,6 +64,7 @@ class BankSettings:
         Span(8, 8_000, 24, twice=80),
         Span(0, 1_000, 120, monomials=60, max_terms=16),
         Span(0, 1_000, 120, monomials=20, quotients=True, max_terms=10),
+        Span(8, 2_000, 24, coupled=300),
     )
     wide_spans: tuple[Span, ...] = (Span(8, 8_000, 24, nested=True), Span(8, 2_000, 24, coupled=800))
     kept: int = 12
@@ -80,7 +83,7 @@ class AffineSettings:
 
     outside: int = 25
     inside: int = 24
-    simplest: int = 2_000
+    simplest: int = 4_000
     smooth: int = 40
     gap: float = 0.1
     beams: int = 8

@@ -119,8 +119,9 @@ class _Frame:
                         yield cost, Ansatz(whole, law)
 
     def _taken(self, y: np.ndarray, twice: int) -> Iterator[_Taken]:
-        """The target with one entry taken off, and with one of so many and then another."""
+        """The target, with one entry taken off, and with one of so many and then another."""
         values = self.bank.values
+        yield _Taken("", np.empty((1, 0), dtype=int), y[None])
         one, few = np.arange(len(values))[:, None], np.arange(min(twice, len(values)))
         for sign, operation in OPERATIONS.items():  # what one more makes of a target, by an entry
             yield _Taken(sign, one, operation(y, values))
@@ -148,7 +149,7 @@ class _Frame:
         costs = bank.costs[taken.entries].sum(axis=1)
         met = sorted(keys.matches(asked), key=lambda pair: float(costs[pair[0]]) + looked.cost(pair[1]))
         for place, g in [*inside, *met[:kept]]:
-            h = int(taken.entries[place, 0])
+            h = int(taken.entries[place, 0]) if taken.signs else -1
             if unit is None and taken.signs in "+-" and g < 0 and (h > 0 or not bank.led) and h < self.count:
                 continue  # a plain sum, which need not be said twice
             terms = bank.terms(*range(self.count))
