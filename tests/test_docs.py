@@ -33,8 +33,9 @@ SLOW_PAGES = {
 NOT_RUN = {
     "index.md": ["changes the environment"],
     "how-to/cluster.md": ["needs SLURM", "needs SLURM"],
+    "how-to/fields.md": ["needs experiments of one's own"],
     "how-to/live.md": ["serves until Ctrl-C", "needs another machine"],
-    "how-to/loops.md": ["needs Lightning, which is not a dependency"],
+    "how-to/loops.md": ["needs a GPU", "needs Lightning, which is not a dependency"],
 }
 BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>.+?) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```", re.M | re.S

@@ -144,5 +144,5 @@ def test_one_state_may_be_noisy_and_another_clean():
     )
 
     assert prepared.noise[0] > 100 * prepared.noise[1]
-    assert all(np.isfinite(form.tests).all() and form.rows > 10 for form in prepared.weak)
+    assert all(np.isfinite(form.tests).all() and form.independent > 10 for form in prepared.weak)
     assert all(np.isfinite(weights).all() for weights in prepared.weights)

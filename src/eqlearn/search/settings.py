@@ -19,8 +19,8 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "affine", "span", "subsets", "symmetry", "products", "product-library", "evolution",
-    "pairs", "sums", "profiled", "wide-span", "elimination",
+    "linear", "rational", "profiled", "affine", "span", "subsets", "symmetry", "products", "product-library",
+    "evolution", "pairs", "sums", "wide-span", "elimination",
 )  # fmt: skip
 MAX_DEGREE = 8  # polynomials of a higher one come to rounding near any smooth function of one column
 # What `sketches`, an earlier name of `strategies`, called some of them.
