@@ -13,9 +13,14 @@ from eqlearn.numerics.criteria import LEAST_NOISE, NEGLIGIBLE, NO_NOISE_CHANCE
 MAX_DEGREE = 12
 
 
-def looks_like_noise(columns: np.ndarray, residual: np.ndarray, *, waves: int = 40, rows: int = 400) -> bool:
+def looks_like_noise(
+    columns: np.ndarray, residual: np.ndarray, *, waves: int = 40, rows: int = 400, fewest: int = 60
+) -> bool:
     """Whether residuals `(rows,)` could be noise to columns `(rows, columns)`, by an F test of the part that
-    the columns, their squares and waves of random frequencies (Rahimi & Recht 2007) explain."""
+    the columns, their squares and waves of random frequencies (Rahimi & Recht 2007) explain. Of fewer than
+    `fewest` rows it is not said: anything could be noise to so few."""
+    if len(residual) < fewest:
+        return False
     x, left = _thinned(columns, residual, rows)
     features = np.column_stack([np.ones(len(x)), x, x**2, _waves(x, waves)])[:, : len(x) // 4]
     return _by_chance(features, left, 0)[0]
