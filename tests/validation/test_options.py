@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
+from eqlearn.search.settings import Settings
+from eqlearn.search.subexpressions.bank_settings import BankSettings
 from eqlearn.validation import options
 
 
@@ -85,3 +87,10 @@ def test_what_will_do_passes():
 def test_what_will_not_do_is_explained(check, error, words):
     with pytest.raises(error, match=words):
         check()
+
+
+def test_settings_are_printed_as_what_differs_from_their_defaults():
+    assert repr(Settings()) == "Settings()"
+    assert repr(Settings(rows=99, bank=BankSettings(entries=10))) == (
+        "Settings(rows=99, bank=BankSettings(entries=10))"
+    )

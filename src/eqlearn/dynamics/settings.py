@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eqlearn.search.settings import STRATEGY_ORDER, Settings
-from eqlearn.validation.options import check_fields
+from eqlearn.validation.options import check_fields, tuned
 
 
-@dataclass(frozen=True)
+@tuned
 class MotionSettings:
     """How a search for dynamics looks; the defaults serve all systems.
 
@@ -132,7 +130,7 @@ class MotionSettings:
         check_fields(self, ("corner_deviations", "above_noise", "below_noise"), least=0)
 
 
-@dataclass(frozen=True)
+@tuned
 class FinishSettings:
     """How a law behind an encoder is finished.
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from eqlearn.validation.fields import Field
-from eqlearn.validation.options import check_fields
+from eqlearn.validation.options import check_fields, tuned
 
 
-@dataclass(frozen=True)
+@tuned
 class FieldSettings:
     """How fields are looked at; the defaults serve all equations.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from eqlearn.dynamics.forms import STEPPERS, CellForm
 from eqlearn.latent.motion.given import Formula, check_given
@@ -11,10 +11,10 @@ from eqlearn.latent.motion.series import EncoderShape
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.search.settings import SCIENCE
 from eqlearn.training.schedule import Phase, Schedule
-from eqlearn.validation.options import checked_choice
+from eqlearn.validation.options import checked_choice, tuned
 
 
-@dataclass(frozen=True, kw_only=True)
+@tuned
 class LatentSettings:
     """How a law behind encoders is searched for; the same for every task.
 
@@ -102,7 +102,7 @@ STRUCTURES = LatentSettings(
 DISTIL: Schedule = (Phase(name="distillation", steps=6_000, lr=3e-3, decay="cosine"),)
 
 
-@dataclass(frozen=True, kw_only=True)
+@tuned
 class DynamicsSearch:
     """How equations of motion behind an encoder are searched for; the same for every system.
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from eqlearn.validation.options import tuned
 
 
-@dataclass(frozen=True)
+@tuned
 class Limits:
     """Bounds on what a page may ask for: bytes of a table and of any other request, tables that are kept,
     searches at the same time, seconds of a search, and seconds to wait for a request or a search's end."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, dataclass, field, replace
+from dataclasses import InitVar, field, replace
 from typing import Any
 
 from eqlearn.errors import InvalidArgument
@@ -12,7 +12,7 @@ from eqlearn.search.networks.sparsify import Half, HardConcreteL0
 from eqlearn.search.networks.structures import LEVELS, Level
 from eqlearn.search.subexpressions.bank_settings import AffineSettings, BankSettings, SubsetSettings
 from eqlearn.search.units.unit_settings import Dimensional
-from eqlearn.validation.options import check_fields, checked_names
+from eqlearn.validation.options import check_fields, checked_names, tuned
 
 # What a scientist expects; `pow` adds products of powers of the columns that are positive throughout.
 SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
@@ -32,7 +32,7 @@ FORMER_NAMES = {
 }
 
 
-@dataclass(frozen=True)
+@tuned
 class Screening:
     """Which columns of a wide table are searched in: all of at most `max_unscreened`; else those that stand
     out, at least `min_columns`, judged on `rows` rows in `bins` bins of equal count."""
@@ -43,7 +43,7 @@ class Screening:
     bins: int = 8
 
 
-@dataclass(frozen=True)
+@tuned
 class Library:
     """Elementary functions of simple arguments, and which of their sums and products are tried.
 
@@ -82,7 +82,7 @@ class Library:
     beam: int = 32  # supports carried on to the next size
 
 
-@dataclass(frozen=True)
+@tuned
 class IslandSettings:
     """An island of trees: how many there are, how they vary and how long.
 
@@ -119,7 +119,7 @@ class IslandSettings:
     closing_terms: int = 10
 
 
-@dataclass(frozen=True)
+@tuned
 class Profile:
     """One number outside a function, by trial: `factors` before a logarithm in units of the target's spread
     (with larger ones it is almost a straight line), `gaps` between an offset and the nearest value of the
@@ -131,7 +131,7 @@ class Profile:
     max_inputs: int = 40
 
 
-@dataclass(frozen=True)
+@tuned
 class Symmetry:
     """Fewer variables: how far the slopes of a polynomial surrogate (of one of `degrees`, as high as the rows
     allow) may be from a symmetry, relative to their size, for it to be tried; and of how many variables the
@@ -142,7 +142,7 @@ class Symmetry:
     max_variables: int = 6
 
 
-@dataclass(frozen=True)
+@tuned
 class Drawing:
     """Where the weights of drawn networks start.
 
@@ -164,7 +164,7 @@ class Drawing:
     plain_of_logarithms: float = 0.25
 
 
-@dataclass(frozen=True)
+@tuned
 class Reading:
     """Which networks are read as formulas, and which formulas end a search.
 
@@ -191,7 +191,7 @@ class Reading:
     max_sums: int = 8
 
 
-@dataclass(frozen=True)
+@tuned
 class Shares:
     """Shares of a budget of time: until rounds end, and for the last fit, at least and at most."""
 
@@ -200,7 +200,7 @@ class Shares:
     max_last_fit: float = 0.2
 
 
-@dataclass(frozen=True)
+@tuned
 class Settings:
     """How hard and how wide the search looks; the defaults serve all problems.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from numbers import Integral
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform
 
 from eqlearn.errors import InvalidArgument, UnknownName, WrongType
 
@@ -23,6 +24,24 @@ def check_least(name: str, value: Any, least: int = 1) -> None:
     """Refuses a number below `least`, and NaN."""
     if not value >= least:
         raise InvalidArgument(f"`{name}` must be at least {least}, got {value}")
+
+
+@dataclass_transform(frozen_default=True)
+def tuned(kind: type[T]) -> type[T]:
+    """Class decorator: a frozen dataclass of tuned numbers, printed as what differs from its defaults."""
+    made = dataclass(frozen=True, repr=False)(kind)
+    made.__repr__ = _changes  # type: ignore[method-assign]
+    return made
+
+
+def _changes(self: Any) -> str:
+    changed = []
+    for field in fields(self):
+        value = getattr(self, field.name)
+        usual = field.default if field.default_factory is MISSING else field.default_factory()
+        if value != usual:
+            changed.append(f"{field.name}={value!r}")
+    return f"{type(self).__name__}({', '.join(changed)})"
 
 
 def check_fields(settings: Any, names: Iterable[str], least: int = 1) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from eqlearn.validation.options import check_fields
+from eqlearn.validation.options import check_fields, tuned
 
 
-@dataclass(frozen=True, kw_only=True)
+@tuned
 class FilmSettings:
     """How a film is searched; the same for every film.
 

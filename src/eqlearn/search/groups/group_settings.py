@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from eqlearn.validation.options import check_fields
+from eqlearn.validation.options import check_fields, tuned
 
 
-@dataclass(frozen=True)
+@tuned
 class GroupSettings:
     """How equations whose constants vary over groups are looked for.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -13,10 +12,11 @@ from eqlearn.nn.sparse import counter_noise, open_probability, sampled, settled
 from eqlearn.numerics.budget import never
 from eqlearn.search.networks.fit import Samples, levenberg_marquardt
 from eqlearn.search.networks.population import Population
+from eqlearn.validation.options import tuned
 from eqlearn.validation.table import some_rows
 
 
-@dataclass(frozen=True)
+@tuned
 class Half:
     """L0.5 as a re-weighted ridge inside Levenberg-Marquardt: λ|w|^½ ≈ λ w²/(w₀² + ε²)^¾.
 
@@ -63,7 +63,7 @@ class Half:
         return coefficient
 
 
-@dataclass(frozen=True)
+@tuned
 class HardConcreteL0:
     """Relaxed L0: every weight has a stochastic gate; Adam moves both; the gates that stay open remain.
 

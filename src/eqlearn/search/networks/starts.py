@@ -18,6 +18,7 @@ from eqlearn.search.features import Features
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.structures import Level, Structure, Vocabulary
 from eqlearn.search.settings import DEFAULTS, Drawing
+from eqlearn.validation.options import tuned
 from eqlearn.validation.table import some_rows
 
 
@@ -33,7 +34,7 @@ def angular_frequency(primitive: Primitive) -> float | None:
     return max((rate for rate in rates if rate > 0), default=None)
 
 
-@dataclass(frozen=True)
+@tuned
 class Waves:
     """Sines and cosines of each input at a range of frequencies, ready to be compared with any target."""
 

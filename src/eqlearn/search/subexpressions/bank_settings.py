@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+
+from eqlearn.validation.options import tuned
 
 
-@dataclass(frozen=True)
+@tuned
 class Span:
     """A span of subexpressions, and what is looked up in it: the `simplest` of the bank, led by products of
     columns where there are `monomials` (so many at the most), and `quotients` of two if asked; `entries` that
@@ -26,7 +27,7 @@ class Span:
     max_terms: int = 8
 
 
-@dataclass(frozen=True)
+@tuned
 class BankSettings:
     """Subexpressions that laws are put together from, and how many of their combinations are looked at.
 
@@ -70,7 +71,7 @@ class BankSettings:
     kept: int = 12
 
 
-@dataclass(frozen=True)
+@tuned
 class AffineSettings:
     """Laws p + h·q for entries h of a bank.
 
@@ -92,7 +93,7 @@ class AffineSettings:
     kept: int = 6
 
 
-@dataclass(frozen=True)
+@tuned
 class SubsetSettings:
     """Sums of at most `max_terms` of the `entries` of a bank, of which products of columns, at most
     `monomials`, come first; the `beam` best of each size grow and shrink, and `kept` are proposed for the

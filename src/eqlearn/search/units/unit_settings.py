@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from eqlearn.validation.options import tuned
 
 
-@dataclass(frozen=True)
+@tuned
 class Enumeration:
     """How many dimensionally right laws are put together.
 
@@ -39,7 +41,7 @@ class Enumeration:
     share: float = 0.15
 
 
-@dataclass(frozen=True)
+@tuned
 class Dimensional:
     """How dimensionless groups are searched: `max_choices` of columns that all groups repeat are compared
     (they grow as binomials), the `searched` best of them get the part `share` of the budget each, and the
