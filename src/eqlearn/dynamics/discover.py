@@ -269,7 +269,7 @@ class _Task:
         steps = self.settings.long_steps if noisy else self.settings.short_steps
         segments = self.prepared.segments(steps, self.settings.fit_segments)
         try:
-            final = fitted_model(model.equations, segments, stop=self.stop(end))
+            final = fitted_model(model.equations, segments, before=model, stop=self.stop(end))
             if final.fit.finite:
                 model = snapped(without_spare_terms(final, self.stop(end)), self.stop(end))
         except KeyboardInterrupt:

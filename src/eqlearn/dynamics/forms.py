@@ -84,10 +84,14 @@ def _successors(trajectories: Trajectories, settings: MotionSettings) -> tuple[n
 
 def _rk8(f: Rate, y: np.ndarray, dt: Any) -> np.ndarray:
     """A step of order eight (Dormand & Prince; Hairer, Nørsett & Wanner 1993)."""
-    slopes = np.empty((len(DOP853.B), *y.shape))
+    slopes = np.empty((len(DOP853.B), y.size))
+
+    def moved(weights: np.ndarray) -> np.ndarray:
+        return np.asarray(y + dt * (weights @ slopes[: len(weights)]).reshape(y.shape))
+
     for stage in range(len(slopes)):
-        slopes[stage] = f(y + dt * np.tensordot(DOP853.A[stage, :stage], slopes[:stage], 1))
-    return np.asarray(y + dt * np.tensordot(DOP853.B, slopes, 1))
+        slopes[stage] = f(moved(DOP853.A[stage, :stage])).ravel()
+    return moved(DOP853.B)
 
 
 def _integrated(f: Rate, y: np.ndarray, dt: Any, substeps: int) -> np.ndarray:

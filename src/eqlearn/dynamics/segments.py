@@ -79,6 +79,26 @@ class Segments:
             weights=None if self.weights is None else self.weights[places],
         )  # fmt: skip
 
+    def cut(self, steps: int) -> Segments:
+        """The pieces in parts of at most so many steps, each from where the one before ends; steps that are
+        left over at a piece's end are left out."""
+        pieces, times, count = self.values.shape
+        steps = min(steps, times - 1)
+        firsts = np.arange(0, times - steps, steps)
+        places = firsts[:, None] + np.arange(steps + 1)
+        whole, drive, befores = self.drive, None, [self.times(0, int(at)) for at in firsts]
+        if whole is not None:
+
+            def drive(times: np.ndarray) -> np.ndarray:
+                each = times.reshape(pieces, len(firsts))
+                some = [whole(before + each[:, k]) for k, before in enumerate(befores)]
+                return np.stack(some, axis=1).reshape(len(times), -1)
+
+        return replace(
+            self, values=self.values[:, places].reshape(-1, steps + 1, count), weights=None, drive=drive,
+            gaps=None if self.gaps is None else self.gaps[:, places[:, :-1]].reshape(-1, steps),
+        )  # fmt: skip
+
     @property
     def seen(self) -> np.ndarray:
         """Which states were observed at all, `(states,)`."""

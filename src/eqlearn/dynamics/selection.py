@@ -13,7 +13,7 @@ import sympy as sp
 from eqlearn.dynamics.segments import Segments
 from eqlearn.dynamics.shooting import ShootingFit, VectorField, enough_substeps, flow, shoot
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE, description_length
+from eqlearn.numerics.criteria import EXACT_MOTION, MOTION_TOLERANCE, SAME_CONSTANT, description_length
 from eqlearn.numerics.stepwise import eliminate
 from eqlearn.search.candidate import Candidate, formula_costs
 from eqlearn.symbolic.equation import Equation
@@ -42,7 +42,7 @@ class Model:
     def motion(self) -> np.ndarray:
         """Each piece as the equations move from its fitted start, `(pieces, times, states)`."""
         fit = self.fit
-        substeps = enough_substeps(self.equations, self.segments, float(fit.errors.min()))
+        substeps = enough_substeps(self.equations, self.segments, fit.errors)
         return np.asarray(flow(self.vector_field, self.segments, fit.values, fit.starts, substeps)[..., 0])
 
     def length(self, weight: float) -> float:
@@ -94,23 +94,26 @@ def fitted_model(
     *,
     before: Model | None = None,
     iterations: int = 8,
+    gain: float = 1e-9,
     stop: Callable[[], bool] = never,
 ) -> Model:
-    """Equations with their constants fitted through the motion, until `stop()`; starts are those of `before`,
-    if given."""
+    """Equations with their constants fitted through the motion, until `stop()` or a step of little `gain`;
+    starts are those of `before`, if given, which is about as accurate."""
     vector_field = VectorField(equations)
     same = before is not None and before.fit.starts.shape == segments.values[:, 0].shape
     starts = before.fit.starts if before is not None and same else None
     # Coarse steps show what is far off; what comes close is integrated as finely as it deserves.
-    substeps, values = enough_substeps(equations, segments, 1.0), None
+    expected = before.fit.errors if before is not None and before.fit.finite else 1.0
+    substeps, values = enough_substeps(equations, segments, expected), None
     while True:
         fit = shoot(
-            vector_field, segments, values, starts=starts, substeps=substeps, iterations=iterations, stop=stop
-        )
+            vector_field, segments, values, starts=starts, substeps=substeps, iterations=iterations,
+            gain=gain, stop=stop,
+        )  # fmt: skip
         model = Model(vector_field, fit, segments)
         tried, values, starts = substeps, fit.values, fit.starts
         if fit.finite:
-            substeps = enough_substeps(model.equations, segments, float(fit.errors.min()))
+            substeps = enough_substeps(model.equations, segments, fit.errors)
         if substeps <= tried or stop():
             return model
 
@@ -160,7 +163,8 @@ def _replaced(model: Model, state: int, equation: Equation, stop: Callable[[], b
     equations = list(model.equations)
     equations[state] = equation
     before = model if model.fit.finite else None
-    return fitted_model(equations, model.segments, before=before, stop=stop)
+    gain = model.segments.settings.little_gain
+    return fitted_model(equations, model.segments, before=before, gain=gain, stop=stop)
 
 
 def without_spare_terms(model: Model, stop: Callable[[], bool] = never) -> Model:
@@ -170,8 +174,8 @@ def without_spare_terms(model: Model, stop: Callable[[], bool] = never) -> Model
         return [
             [
                 _replaced(model, k, equation, stop)
-                for k, whole in enumerate(model.equations)
-                for equation in _without_one_term(whole)
+                for k in range(len(model.equations))
+                for equation in _without_one_term(model, k)
                 if not stop()
             ]
             for model in models
@@ -181,19 +185,34 @@ def without_spare_terms(model: Model, stop: Callable[[], bool] = never) -> Model
     return model
 
 
-def _without_one_term(equation: Equation) -> list[Equation]:
+def _without_one_term(model: Model, state: int) -> list[Equation]:
+    equation = model.equations[state]
     whole = sp.expand(equation.expr)
     terms = sp.Add.make_args(whole)
     if not 1 < len(terms) <= 12:
         return []
-    return [Equation(whole - term, equation.variables).simplified() for term in terms]
+    spare = [term for term in terms if not _plainly_needed(model, state, term)]
+    return [Equation(whole - term, equation.variables).simplified() for term in spare]
+
+
+def _plainly_needed(model: Model, state: int, term: sp.Expr) -> bool:
+    """Whether its coefficient's standard error already tells that the motion would be missed, without the
+    term, by more than the whole of the equations takes (Wald's test)."""
+    number, rows = abs(float(term.as_coeff_Mul()[0])), model.segments.rows
+    for constant in model.constants[state]:
+        if math.isclose(abs(constant.value), number, rel_tol=SAME_CONSTANT) and constant.standard_error > 0:
+            deviations = number / constant.standard_error
+            largest = max(float(model.fit.errors.max()), MOTION_TOLERANCE)
+            missed = math.hypot(1.0, deviations * model.error / largest / math.sqrt(rows))
+            return model.weight * rows * math.log(missed) > model.formula_length
+    return False
 
 
 def snapped(model: Model, stop: Callable[[], bool] = never) -> Model:
     """The model with constants moved to simple numbers near them, as long as the description gets no
     longer."""
     vector_field, segments = model.vector_field, model.segments
-    substeps = enough_substeps(model.equations, segments, float(model.fit.errors.min()))
+    substeps = enough_substeps(model.equations, segments, model.fit.errors)
 
     def refit(fit: ShootingFit, start: np.ndarray, fixed: np.ndarray) -> ShootingFit:
         return shoot(

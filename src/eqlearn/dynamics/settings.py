@@ -44,7 +44,8 @@ class MotionSettings:
     Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where
     there is more noise than `noisy`; the last fit takes `fit_segments`, of `long_steps` in noise. A state is
     explained when its simulation misses by at most `above_noise` times the noise. An integrator's own error
-    may be `below_noise` times the noise; a step of time is divided at most `max_substeps` times for it, fewer
+    may be `below_noise` times the noise, and a fit for a choice ends where a step gains less than the share
+    `little_gain` of the squares; a step of time is divided at most `max_substeps` times for it, fewer
     where a piece would take more than `max_piece_steps`, and up to `max_stride` are taken at once where the
     error may be more than `coarse`. Laws of more than `max_simulated` nodes follow the errors of the rates,
     not the motion. States try their alternatives in at most `sweeps`. Sums of terms, the first choice,
@@ -65,6 +66,7 @@ class MotionSettings:
     rate_rows: int = 300
     above_noise: float = 1.15
     below_noise: float = 0.02
+    little_gain: float = 1e-5
     noisy: float = 1e-4
     max_simulated: int = 60
     sweeps: int = 3

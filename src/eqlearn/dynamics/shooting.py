@@ -105,12 +105,14 @@ def shoot(
     starts: np.ndarray | None = None,
     substeps: float | int = 1,
     iterations: int = 12,
+    gain: float = 1e-9,
     stop: Callable[[], bool] = never,
 ) -> ShootingFit:
     """Fits all constants and the start of every piece to the observed states, by Levenberg-Marquardt.
 
     Starts meet only their own piece, so they are eliminated piece by piece and the system solved is as small
-    as there are constants. The `fixed` constants stay where they are, with error zero.
+    as there are constants. The `fixed` constants stay where they are, with error zero. A step that lowers the
+    sum of squares by a smaller share than `gain` is the last.
     """
     c = torch.tensor(law.start if constants is None else constants)
     at = torch.tensor(segments.values[:, 0] if starts is None else starts)
@@ -118,7 +120,7 @@ def shoot(
     point, system = levenberg_marquardt(
         lambda point: _linearised(law, segments, point[0].numpy(), substeps),
         torch.cat([c, at.flatten()])[None],
-        Rule(iterations, up=30.0, least=1e-12, gain=1e-9, rounding=MOTION_ROUNDING),
+        Rule(iterations, up=30.0, least=1e-12, gain=gain, rounding=MOTION_ROUNDING),
         fixed=torch.cat([held, torch.zeros(at.numel(), dtype=torch.bool)])[None],
         units=torch.cat([torch.zeros_like(c), torch.ones(at.numel())])[None],
         stop=stop,
@@ -161,27 +163,26 @@ def flow(
     form, scale = find_form(segments.form), segments.scale
     driven, stride = segments.drive is not None, max(1, round(1 / substeps))
     width = 1 + count + len(constants) if slopes else 1
-    # Inputs are functions of time, which is then the last state.
+    # In the user's units; inputs are functions of time, which is then the last state.
     at = np.zeros((pieces, count + driven, width))
-    at[:, :count, 0] = starts
+    at[:, :count, 0] = starts * scale
     if slopes:
-        at[:, :count, 1 : 1 + count] = np.eye(count)
+        at[:, :count, 1 : 1 + count] = np.diag(scale)
     motion = np.full((pieces, times, count, width), np.nan)
     motion[:, 0] = at[:, :count]
 
     def rate(at: np.ndarray) -> np.ndarray:
-        after = np.zeros_like(at)
-        points = at[:, :count, 0] * scale
+        after = np.zeros_like(at) if driven else np.empty_like(at)
+        points = at[:, :count, 0]
         if segments.drive is not None:
             points = np.concatenate([points, segments.drive(at[:, count, 0])], axis=1)
             after[:, count, 0] = 1.0 if form.continuous else at[:, count, 0] + segments.dt
         if not slopes:
-            after[:, :count, 0] = law.values(points, constants) / scale
+            after[:, :count, 0] = law.values(points, constants)
             return after
-        value, by = law.linearise(points, constants)
-        after[:, :count, 0] = value / scale
-        after[:, :count, 1:] = (by[:, :, :count] * scale / scale[:, None]) @ at[:, :count, 1:]
-        after[:, :count, 1 + count :] += by[:, :, count:] / scale[:, None]
+        after[:, :count, 0], by = law.linearise(points, constants)
+        after[:, :count, 1:] = by[:, :, :count] @ at[:, :count, 1:]
+        after[:, :count, 1 + count :] += by[:, :, count:]
         return after
 
     with np.errstate(all="ignore"):
@@ -198,6 +199,7 @@ def flow(
                     motion[:, between] = cubic(share)[:, :count]
             if not np.isfinite(at[:, :count, 0]).all():
                 break
+        motion /= scale[:, None]
     return motion
 
 
@@ -228,25 +230,33 @@ def _fit(
     return ShootingFit(c, errors, starts, rms, float(before @ after) / size if size > 0 else 0.0)
 
 
-def enough_substeps(equations: Sequence[Equation], segments: Segments, noise: float) -> float:
-    """How often a step must be divided for a simulation's own error to vanish behind the noise, below 1 if
-    several steps may be taken at once; 1 if it diverges however fine the steps are."""
+def enough_substeps(
+    equations: Sequence[Equation], segments: Segments, errors: np.ndarray | float
+) -> float:
+    """How often a step must be divided for a simulation's own error to vanish behind these `errors` of the
+    states, below 1 if several steps may be taken at once; 1 if it diverges however fine the steps are.
+
+    The error is what finer steps change in a few of them from each observed time on, added up along a piece:
+    so all times are looked at together.
+    """
     if not find_form(segments.form).continuous:
         return 1.0
-    pieces = len(segments.values)
-    some = segments.part(np.arange(0, pieces, max(1, pieces // 8)))
     law, settings = VectorField(equations), segments.settings
-    starts = some.values[:, 0]
-    enough = max(MOTION_TOLERANCE, settings.below_noise * noise)
-    substeps = 1.0 / settings.max_stride if enough > settings.coarse else 1.0
+    enough = np.maximum(MOTION_TOLERANCE, settings.below_noise * np.asarray(errors))
+    substeps = 1.0 / settings.max_stride if enough.min() > settings.coarse else 1.0
+    short = segments.cut(settings.max_stride if substeps < 1 else 1)
     # What needs finer steps over so long a time is not worth its simulation.
-    finest = min(settings.max_substeps, max(1, settings.max_piece_steps // some.values.shape[1]))
-    coarse = flow(law, some, law.start, starts, substeps)
+    times = segments.values.shape[1]
+    finest = min(settings.max_substeps, max(1, settings.max_piece_steps // times))
+    starts, steps = short.values[:, 0], short.values.shape[1] - 1
+    coarse = flow(law, short, law.start, starts, substeps)
     while substeps < finest:
-        fine = flow(law, some, law.start, starts, 2 * substeps)
+        fine = flow(law, short, law.start, starts, 2 * substeps)
         with np.errstate(all="ignore"):
-            gaps = np.abs(fine - coarse)
-        if np.isfinite(gaps).all() and gaps.max(initial=0.0) <= enough:
+            gaps = np.abs(fine - coarse)[..., 0].max(axis=1)
+        gaps[~np.isfinite(gaps)] = np.inf
+        every = gaps.reshape(len(segments.values), -1, len(law.formulas)).mean(axis=1)
+        if (every * (times - 1) / steps <= enough).all():
             break
         substeps, coarse = 2 * substeps, fine
     return substeps if np.isfinite(coarse).all() else 1.0
