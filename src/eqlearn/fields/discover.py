@@ -165,7 +165,7 @@ class _Task:
             more = [*terms, *pointwise(count, dimensions, self.highest), *self._weighted(count)]
             evidence = self._evidence(more, name)
         best = linear_law(evidence, evidence.best, self.names, sourceless=self.settings.sourceless)
-        if self.form != "strong" and not evidence.settled and self._lacking(evidence):
+        if self.form != "strong" and self._lacking(evidence):
             best = min([best, *self._functions(evidence, name, best)], key=lambda law: law.score)
         if self.form != "weak" and best.unexplained and best.noise < self.settings.clean_rates:
             share = self.settings.table_seconds if self.seconds is None else self._left()

@@ -62,12 +62,13 @@ class Standard:
         return max(loss - noise, 0.0) > chance + FLOORS * self.floor
 
     def score(self, one: Subset) -> float:
-        """Nats for the data and the terms. Noise that a sum amplifies counts as far as it is uncertain: a
-        sum is not better for cancelling noise."""
-        amplified = max(one.noise - self.noise, 0.0) * math.sqrt(2 / self.independent)
-        loss = one.misfit + self.noise + self.floor + amplified
+        """Nats for what noise does not explain, and for the terms: a sum is neither better for cancelling
+        noise nor worse for holding more of it."""
+        base = max(one.noise, self.noise) + self.floor
         count = max(round(self.observations), 2)
-        return information_criterion(count, loss, len(one.places), places=max(self.places, 2))
+        return information_criterion(
+            count, 1 + one.misfit / base, len(one.places), places=max(self.places, 2)
+        )
 
 
 def best_sums(
@@ -112,9 +113,9 @@ class Evidence:
             regressions.append(regression)
             standards.append(standard)
         every = cls(tuple(forms), tuple(terms), target, tuple(regressions), tuple(standards), ())
-        best = min(shortlist, key=every.score)
-        kept = every.kept(_usable([r.fitted(best).noise for r in regressions], standards, settings))
-        return replace(kept, ranked=tuple(sorted(shortlist, key=kept.score)))
+        fits = [r.fitted(min(shortlist, key=every.score)) for r in regressions]
+        kept = every.kept(_usable([max(one.noise, one.loss) for one in fits], standards, settings))
+        return replace(kept, ranked=tuple(sorted(shortlist, key=kept.rank)))
 
     def kept(self, places: Sequence[int]) -> Evidence:
         """The same with only some of the widths."""
@@ -129,6 +130,11 @@ class Evidence:
         """The mean score of a support over the widths."""
         pairs = zip(self.regressions, self.standards, strict=True)
         return float(np.mean([standard.score(r.fitted(places)) for r, standard in pairs]))
+
+    def rank(self, places: Sequence[int]) -> tuple[float, float]:
+        """The score, and what decides between sums that noise explains alike: what they leave."""
+        left = np.mean([r.fitted(places).loss for r in self.regressions])
+        return self.score(places), float(left)
 
     @cached_property
     def best(self) -> tuple[int, ...]:
@@ -178,9 +184,9 @@ class Evidence:
         return all(standard.unexplained(one.loss, one.noise) for one, standard in pairs)
 
 
-def _usable(noise: Sequence[float], standards: Sequence[Standard], settings: FieldSettings) -> list[int]:
+def _usable(left: Sequence[float], standards: Sequence[Standard], settings: FieldSettings) -> list[int]:
     """The widths whose test functions leave neither too much noise nor too few rows, at least one."""
-    quiet = [k for k, n in enumerate(noise) if n <= max(settings.max_noise, settings.as_quiet * min(noise))]
+    quiet = [k for k, n in enumerate(left) if n <= max(settings.max_noise, settings.as_quiet * min(left))]
     most = max(standards[k].independent for k in quiet)
     return [k for k in quiet if standards[k].independent >= min(settings.min_independent, most)]
 

@@ -188,7 +188,7 @@ def _law(
         for k, n in enumerate(numbers)
         if isinstance(n, float)
     )
-    misfit = max(final.loss - noise, 0.0) + max(standard.noise, noise) + standard.floor
+    misfit = 1 + max(final.loss - noise, 0.0) / (max(standard.noise, noise) + standard.floor)
     price = structure_cost(function, 1) + len(places) * math.log(max(standard.places, 2))
     parameters = len(places) + len(formula.constants)
     score = information_criterion(observations, misfit, parameters, placed=False) + price

@@ -161,7 +161,7 @@ def best_free(
 ) -> list[tuple[FreeFit, Subset, Standard]]:
     """Free terms with the best other terms beside them, the best first, by their scores at one width; the
     integrals of each variable's are kept in `known`."""
-    found = []
+    found: list[tuple[FreeFit, list[Subset]]] = []
     settings = form.settings
     for variable, some in itertools.groupby(free_terms(names), key=lambda term: term.variable):
         alike = list(some)
@@ -170,10 +170,11 @@ def best_free(
             known[variable] = bases(form, alike, splines)
         for term, basis in known[variable].items():
             fit = FreeFit(form, term, splines, basis, terms, target)
-            sums = best_sums(fit.regression, most, settings)
-            standard = Standard.of(fit.regression, sums, settings)
-            found.append((fit, min(sums, key=standard.score), standard))
-    return sorted(found, key=lambda f: f[2].score(f[1]))
+            found.append((fit, best_sums(fit.regression, most, settings)))
+    freest, some = min(found, key=lambda f: min(one.loss for one in f[1]))
+    standard = Standard.of(freest.regression, some, settings)
+    ranked = [(fit, min(sums, key=standard.score), standard) for fit, sums in found]
+    return sorted(ranked, key=lambda f: standard.score(f[1]))
 
 
 def values_of(form: WeakForm, variable: str) -> np.ndarray:
