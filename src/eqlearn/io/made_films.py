@@ -3,7 +3,7 @@ on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,7 @@ class Scene:
 
     law: str
     acceleration: Rate
-    start: Callable[[np.random.Generator], tuple[list[float], list[float]]]
+    start: Callable[[np.random.Generator], tuple[Sequence[float] | np.ndarray, Sequence[float] | np.ndarray]]
     points: Callable[[np.ndarray], np.ndarray]
     width: float = 0.05
 
@@ -42,6 +42,20 @@ def _line(x: np.ndarray) -> np.ndarray:
 
 def _pulled(q: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.asarray(-q / np.sum(q**2, axis=1, keepdims=True) ** 1.5)
+
+
+def _far_from_the_sun(g: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The far end of an ellipse that stays in the picture, anywhere around the sun."""
+    far, near, angle = g.uniform(1.0, 1.5), g.uniform(0.5, 0.9), g.uniform(0, 2 * np.pi)
+    speed = np.sqrt(2 * near / (far * (far + near)))
+    way = np.array([np.cos(angle), np.sin(angle)])
+    return far * way, speed * np.array([-way[1], way[0]])
+
+
+def _thrown(g: np.random.Generator) -> tuple[list[float], list[float]]:
+    """From a place near the ground to another, over the middle."""
+    here, there = g.uniform(0.15, 0.85, 2)
+    return [here, g.uniform(0.75, 0.85)], [(there - here) / 6.6, -g.uniform(0.35, 0.39)]
 
 
 SCENES: dict[str, Scene] = {
@@ -67,7 +81,21 @@ SCENES: dict[str, Scene] = {
     ),
     "planet": Scene(
         "z1'' = -z1/(z1**2 + z2**2)**(3/2), and z2'' alike", _pulled,
-        lambda g: ([g.uniform(0.6, 1.1), 0.0], [0.0, g.uniform(0.85, 1.1)]), lambda q: _beads(0.5 + 0.26 * q),
+        _far_from_the_sun, lambda q: _beads(0.5 + 0.26 * q),
+    ),
+    "plane spring": Scene(
+        "z1'' = -9*z1, z2'' = -4*z2", lambda q, v: -q * [9, 4],
+        lambda g: (g.uniform(-1, 1, 2), g.uniform(-2, 2, 2)), lambda q: _beads(0.5 + 0.25 * q),
+    ),
+    "throw": Scene(
+        "z1'' = 0, z2'' = 1, z in units that make it one", lambda q, v: np.full_like(q, [0.0, 0.11]),
+        _thrown,
+        _beads, 0.06,
+    ),
+    "two springs": Scene(
+        "z1'' = -9*z1 + 4*z2, z2'' = 4*z1 - 9*z2, or their two modes", lambda q, v: -9 * q + 4 * q[:, ::-1],
+        lambda g: (g.uniform(-1, 1, 2), g.uniform(-2, 2, 2)),
+        lambda q: np.stack([0.5 + 0.25 * q, np.broadcast_to([0.3, 0.8], q.shape)], axis=2), 0.07,
     ),
 }  # fmt: skip
 """Films by name."""

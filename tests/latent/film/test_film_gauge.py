@@ -16,7 +16,8 @@ def _motion(names, numbers, coordinates=1):
     terms = tuple(next(t for t in every if t.name == name) for name in names)
     zero = np.zeros(coordinates)
     return Motion(
-        Structure(terms, coordinates, 2), np.array(numbers), zero, 0.8, np.zeros((6, coordinates)),
+        Structure(terms, coordinates, 2), np.array(numbers), zero, 0.8,
+        np.zeros((5 + coordinates, coordinates)),
         ((0, 0, 60),), np.ones((1, 2 * coordinates)), 0.0, np.full(len(numbers), 0.1),
     )  # fmt: skip
 
@@ -61,3 +62,31 @@ def test_a_pendulum_that_stands_on_its_head_is_turned_round():
 
     np.testing.assert_allclose(found.numbers, [-14.0])
     np.testing.assert_allclose(found.read(found.starts[:, :1]), motion.read(motion.starts[:, :1]))
+
+
+@pytest.mark.parametrize(
+    ("names", "numbers", "said"),
+    [
+        (("1",), [3.0, -4.0], ["0", "1"]),
+        (("1", "v"), [3.0, 4.0, -0.5], ["-0.5*dz1", "-0.5*dz2 + 1"]),
+        (("Kq",), [-9.0, 4.0, 4.0, -9.0], ["-13.0*z1", "-5.0*z2"]),
+        (("Kq", "v"), [-9.0, 2.0, 8.0, -9.0, -0.1], ["-0.1*dz1 - 13.0*z1", "-0.1*dz2 - 5.0*z2"]),
+        (("Kq",), [-1.0, 2.0, -2.0, -1.0], ["-1.0*z1 + 2.0*z2", "-2.0*z1 - 1.0*z2"]),
+    ],
+)
+def test_a_law_in_a_plane_is_told_along_its_own_axes(names, numbers, said):
+    found = canonical(_motion(names, numbers, 2))
+
+    assert [str(e.rounded(6)) for e in found.equations] == said
+
+
+@pytest.mark.parametrize(("names", "numbers"), [(("1",), [3.0, -4.0]), (("Kq",), [-9.0, 2.0, 8.0, -9.0])])
+def test_axes_of_its_own_change_no_picture(names, numbers):
+    motion = _motion(names, numbers, 2)
+    places = np.array([[0.3, 0.1], [-0.7, 0.5]])
+
+    found = canonical(motion).motion
+    turned = places @ np.linalg.inv(found.axes).T * motion.scale / found.scale
+
+    np.testing.assert_allclose(motion.read(places), found.read(turned))
+    np.testing.assert_allclose(motion.read(motion.starts[:, :2]), found.read(found.starts[:, :2]))

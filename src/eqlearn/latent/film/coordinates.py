@@ -15,11 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from scipy.interpolate import BSpline
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csc_array, csr_array, diags_array
 from scipy.sparse.csgraph import connected_components, dijkstra
+from scipy.sparse.linalg import splu
 from scipy.spatial import cKDTree
 
 from eqlearn.latent.film.film_settings import FILM, FilmSettings
+from eqlearn.latent.film.networks import Radial
 from eqlearn.latent.film.pictures import Components
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 
@@ -109,50 +111,93 @@ def _standard(values: np.ndarray) -> np.ndarray:
 def two_coordinates(
     frames: Sequence[np.ndarray], points: np.ndarray, settings: FilmSettings = FILM
 ) -> Coordinates:
-    """Coordinates in a plane.
+    """Coordinates in a plane, in which frames are as far apart as their pictures are.
 
-    Pictures blurred until their spots overlap change almost linearly with place, so their first two
-    components are coordinates but for a bend. The bend is a polynomial, such that frames are as far apart as
-    their pictures are, where these overlap (paths may have to go around where no frame is).
+    Pictures blurred until their spots overlap change almost linearly with place, so a polynomial of their
+    first two components is a beginning. From there each frame is moved by itself, pairs that are far apart
+    counting first and those that are near last, as paths may have to go around where no frame is.
     """
     broad = Components.of(frames, settings, blur=settings.broad * max(frames[0].shape[1:3]))
     plain = np.concatenate([broad.points(film) for film in frames])[:, :2]
-    plain = plain / np.sqrt(np.square(plain).mean())
+    some = np.unique(np.linspace(0, len(points) - 1, min(len(points), settings.embedded)).astype(int))
+    values = plain[some] / np.sqrt(np.square(plain[some]).mean())
+    for turn, (blur, reach, steps) in enumerate(settings.moves):
+        soft = Components.of(frames, settings, blur=blur)
+        pixels = np.concatenate([soft.points(film) for film in frames])[some]
+        pairs = _pairs(pixels, reach, settings)
+        values = _moved(values if turn else _unbent(values, *pairs, settings), *pairs, steps)
+    if len(some) < len(points):
+        network = Radial.fitted(points[some], values, settings)
+        values = network(torch.from_numpy(points)).detach().numpy()
+    return Coordinates(_standard(values), 0.0)
+
+
+def _unbent(
+    plain: np.ndarray, first: np.ndarray, second: np.ndarray, apart: np.ndarray, settings: FilmSettings
+) -> np.ndarray:
+    """The polynomial of `plain` `(frames, 2)` in which pairs come nearest to being so far `apart`."""
     powers = [(a, b) for a in range(4) for b in range(4) if 1 <= a + b <= 3]
     terms = np.stack([plain[:, 0] ** a * plain[:, 1] ** b for a, b in powers], axis=1)
-    soft = Components.of(frames, settings, blur=settings.soft)
-    first, second, apart = _pairs(np.concatenate([soft.points(film) for film in frames]), settings)
     steps = terms[first] - terms[second]
     factors = np.zeros((len(powers), 2))
     factors[powers.index((1, 0)), 0] = factors[powers.index((0, 1)), 1] = 1.0
-    apart = apart * float(np.median(np.linalg.norm(steps @ factors, axis=1) / apart))
+    unit = float(np.median(np.linalg.norm(steps @ factors, axis=1) / apart))
     ridge = np.where([a + b > 1 for a, b in powers], settings.flat, 0.0)[:, None] * np.ones(2)
 
     def linearise(point: torch.Tensor) -> SquareRoot:
         turned = steps @ point[0].numpy().reshape(-1, 2)
         length = np.maximum(np.linalg.norm(turned, axis=1), 1e-12)
-        slopes = (steps[:, :, None] * (turned / (length * apart)[:, None])[:, None]).reshape(len(steps), -1)
+        slope = turned / (length * unit * apart)[:, None]
+        slopes = (steps[:, :, None] * slope[:, None]).reshape(len(steps), -1)
         held = math.sqrt(len(steps)) * np.diag(ridge.ravel())
-        residual = np.concatenate([length / apart - 1, held @ point[0].numpy()])
+        residual = np.concatenate([length / (unit * apart) - 1, held @ point[0].numpy()])
         return SquareRoot(residual[None], lambda: (np.concatenate([slopes, held])[None], None))
 
     start = torch.from_numpy(factors.ravel())[None]
     point, _ = levenberg_marquardt(linearise, start, Rule(30, damping=1e-2, gain=1e-6))
-    return Coordinates(_standard(terms @ point[0].numpy().reshape(-1, 2)), 0.0)
+    return np.asarray(terms @ point[0].numpy().reshape(-1, 2)) / unit
 
 
-def _pairs(points: np.ndarray, settings: FilmSettings) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _moved(
+    places: np.ndarray, first: np.ndarray, second: np.ndarray, apart: np.ndarray, steps: int
+) -> np.ndarray:
+    """Places `(frames, coordinates)` moved so that pairs are so far `apart`: metric scaling by majorising the
+    stress (SMACOF: de Leeuw 1977), with steps of nearly twice the length (de Leeuw & Heiser 1980)."""
+    count = len(places)
+    weight = coo_array((np.ones(len(apart)), (first, second)), shape=(count, count)).tocsc()
+    weight = weight + weight.T
+    solver = splu(csc_array(diags_array(weight.sum(axis=1) + 1e-9) - weight))
+    pull = csr_array(
+        (
+            np.repeat([1.0, -1.0], len(apart)),
+            (np.concatenate([first, second]), np.tile(np.arange(len(apart)), 2)),
+        ),
+        shape=(count, len(apart)),
+    )
+    for left in reversed(range(steps)):
+        gap = places[first] - places[second]
+        long = np.maximum(np.linalg.norm(gap, axis=1), 1e-12)
+        best = solver.solve(pull @ (gap * (apart / long)[:, None]))
+        places = places + (1.9 if left else 1.0) * (best - places)
+    return places
+
+
+def _pairs(
+    points: np.ndarray, reach: float, settings: FilmSettings
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Frames that overlap and how far apart they are, in some unit.
 
     The distance of two pictures of a spot grows with its shift d as the root of 1 - exp(-d²) does, and ends
     where they do not overlap any more.
     """
     generator = np.random.default_rng(0)
-    first, second = generator.integers(len(points), size=(2, settings.pairs))
-    square = np.square(points[first] - points[second]).sum(axis=1)
-    share = square / (1.02 * np.quantile(square, 0.98))
-    near = (share > settings.overlap[0] ** 2) & (share < settings.overlap[1] ** 2)
-    return first[near], second[near], np.sqrt(-np.log1p(-share[near]))
+    first = np.arange(len(points))
+    seconds = [generator.permutation(len(points)) for _ in range(settings.partners)]
+    squares = np.stack([np.square(points - points[second]).sum(axis=1) for second in seconds])
+    share = squares / (1.02 * np.quantile(squares, 0.98))
+    near = (share > settings.nearest**2) & (share < reach**2)
+    apart = np.sqrt(-np.log1p(-share[near]))
+    return np.broadcast_to(first, near.shape)[near], np.stack(seconds)[near], apart
 
 
 def film_coordinates(

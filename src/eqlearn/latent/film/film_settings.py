@@ -18,9 +18,9 @@ class FilmSettings:
     `landmarks`, and at most `embedded` frames take part. The curve through them has `knots`, is smoothed by
     `smoothing`, and followed `rounds` times. One coordinate serves if the curve leaves at most `curved` of
     the pictures' variance. For two, pictures are blurred by the share `broad` of their larger side, and a
-    bend of the plane is worth `flat` of what it changes lengths by; of so many `pairs`, blurred by `soft`
-    pixels, lengths are measured where the distance of pictures is within these shares of the largest
-    (`overlap`).
+    bend of the plane is worth `flat` of what it changes lengths by; of pairs with so many `partners` for each
+    frame, lengths are measured where the distance of pictures is between the share `nearest` of the largest
+    and another: each of `moves` is a blur in pixels, this share, and how often all frames are moved.
 
     **Bend.** The read-out of a coordinate is a straight line and Legendre polynomials up to `bend_degree`,
     each of which is worth a residual `bend` times as large, the higher ones more: a thing that moves without
@@ -57,10 +57,10 @@ class FilmSettings:
     rounds: int = 6
     curved: float = 0.05
     broad: float = 0.2
-    soft: float = 2.0
     flat: float = 0.01
-    pairs: int = 20_000
-    overlap: tuple[float, float] = (0.2, 0.85)
+    partners: int = 100
+    nearest: float = 0.2
+    moves: tuple[tuple[float, float, int], ...] = ((3.0, 0.85, 150), (2.0, 0.7, 40), (2.0, 0.55, 40))
     bend_degree: int = 7
     bend: float = 0.05
     most_terms: int = 2
@@ -76,7 +76,7 @@ class FilmSettings:
     parents: tuple[int, ...] = (0, 2, 1, 1)
     grown: int = 4
     children: int = 2
-    first: float = 0.2
+    first: float = 0.1
     trained: float = 0.75
     close: float = 1.3
     node: float = 0.25

@@ -30,7 +30,8 @@ class Term:
 
     `degrees` are those in q and in v by which it scales with the coordinate's unit; none for a term that
     scales with no power of it, whose unit the law then fixes. A term that is `moved` depends on where zero
-    is. It takes all `primitives` of one of the sets to write it.
+    is. It takes all `primitives` of one of the sets to write it. Of its `coefficients`, axes of the
+    law's own make zero those that are `dropped`.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Term:
     moved: bool = True
     primitives: tuple[frozenset[str], ...] = (frozenset(),)
     coefficients: int = 1
+    dropped: tuple[int, ...] = ()
 
     def values(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """`(coefficients, coordinates, rows)` from `(coordinates, rows)`."""
@@ -101,9 +103,9 @@ ONE = (
 )  # fmt: skip
 _ROOT = (frozenset({"square", "sqrt"}), frozenset({"pow"}))
 TWO = (
-    Term("1", _along_axes, (0, 0), False, coefficients=2),
+    Term("1", _along_axes, (0, 0), False, coefficients=2, dropped=(0,)),
     Term("q", lambda m, q, v: [list(q)], (1, 0)),
-    Term("Kq", lambda m, q, v: _matrix(q), (1, 0), coefficients=4),
+    Term("Kq", lambda m, q, v: _matrix(q), (1, 0), coefficients=4, dropped=(1, 2)),
     Term("turned q", lambda m, q, v: [_turned(q)], (1, 0)),
     *(
         Term(f"r{n}q", _central(n), (n + 1, 0), primitives=_ROOT)
@@ -159,8 +161,10 @@ class Structure:
     @cached_property
     def size(self) -> tuple[int, int, int]:
         """How long it is: its order, its numbers, and what it takes to write it."""
-        written = self.equations(self._marks)[-self.coordinates :]
-        return self.order, len(self._marks), sum(e.complexity for e in written)
+        dropped = [k in t.dropped for t in self.terms for k in range(t.coefficients)]
+        left = [sp.S.Zero if gone else mark for gone, mark in zip(dropped, self._marks, strict=True)]
+        written = self.equations(left)[-self.coordinates :]
+        return self.order, dropped.count(False), sum(e.complexity for e in written)
 
     @cached_property
     def field(self) -> VectorField:

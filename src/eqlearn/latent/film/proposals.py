@@ -88,7 +88,9 @@ class Ranking:
     def _frames(self, scaled: bool) -> list[tuple[np.ndarray, float]]:
         """Shifts and scales to try, the plain ones first; the middle of places is 0 and their spread 1."""
         count, reach = len(self.places), np.abs(self.places).max(axis=1)
-        number = self.settings.shifts if count == 1 else max(3, self.settings.shifts // 2)
+        number = (
+            self.settings.shifts if count == 1 else self.settings.shifts // 2 | 1
+        )  # odd: zero is among them
         shares = np.linspace(-1.2, 1.2, number)
         shares = shares[np.argsort(np.abs(shares), kind="stable")]
         shifts = [np.array(s) * reach for s in product(shares, repeat=count)]

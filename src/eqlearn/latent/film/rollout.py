@@ -80,6 +80,7 @@ class Motion:
     """A law with all that was fitted: its `numbers`, the read-out's `shift` and `scale`, the `bend`'s
     coefficients `(functions, coordinates)`, and the states at the beginning of each piece `starts`, of
     `pieces`; `error` is the root mean square that it misses the coordinates by, with what the bend is worth.
+    The law's coordinates may have `axes` (columns) of their own in the plane.
     """
 
     structure: Structure
@@ -91,10 +92,11 @@ class Motion:
     starts: np.ndarray
     error: float
     number_errors: np.ndarray
+    axes: np.ndarray | None = None
 
     def read(self, places: np.ndarray, settings: FilmSettings = FILM) -> np.ndarray:
         """The film's coordinates at places of the law's coordinates `(rows, coordinates)`."""
-        straight = self.shift + self.scale * places
+        straight = self.shift + self.scale * (places if self.axes is None else places @ self.axes.T)
         return np.asarray(straight + bends(straight, settings)[0] @ self.bend)
 
 
