@@ -37,17 +37,25 @@ RECIPES = {
     "Swift-Hohenberg": Recipe({"u": {"u": -0.7, "u_xx": -2, "u_xxxx": -1, "u**3": -1}}, 8, 40, 8),
     "thin film": Recipe({"u": {"u*u_xxxx + u_x*u_xxx": -0.2}}, 2, 20, 5, 0.3, {"u": 1.5}),
     "telegraph": Recipe({"u": {"u_xx": 1.5, "u_t": -0.5, "u": -0.8}}, 8, order=2, method="RK45"),
-    "Boussinesq": Recipe({"u": {"u_xx": 1, "u*u_xx + u_x**2": 0.6, "u_xxxx": -0.5}}, 8, size=0.3, order=2, method="RK45"),
-    "Fisher with wind": Recipe({"u": {"u_xx": 0.4, "u_x": -1.2, "u": 1, "u**2": -1}}, size=0.2, shift={"u": 0.5}),
+    "Boussinesq": Recipe(
+        {"u": {"u_xx": 1, "u*u_xx + u_x**2": 0.6, "u_xxxx": -0.5}}, 8, size=0.3, order=2, method="RK45"
+    ),
+    "Fisher with wind": Recipe(
+        {"u": {"u_xx": 0.4, "u_x": -1.2, "u": 1, "u**2": -1}}, size=0.2, shift={"u": 0.5}
+    ),
     "modified KdV": Recipe({"u": {"u**2*u_x": -1.5, "u_xxx": -0.4}}, 3, modes=4, method="RK45"),
     "Gardner": Recipe({"u": {"u*u_x": -1, "u**2*u_x": 0.5, "u_xxx": -0.3}}, 3, modes=4, method="RK45"),
     "Kawahara": Recipe({"u": {"u*u_x": -1, "u_xxx": -0.4, "u_xxxxx": 0.3}}, 4, 40, 8, method="RK45"),
-    "Hill growth": Recipe({"u": {"u_xx": 0.3, "u**2/(1 + u**2)": 2, "u": -0.8}}, 3, size=0.5, shift={"u": 1.2}),
+    "Hill growth": Recipe(
+        {"u": {"u_xx": 0.3, "u**2/(1 + u**2)": 2, "u": -0.8}}, 3, size=0.5, shift={"u": 1.2}
+    ),
     "ignition": Recipe({"u": {"u_xx": 0.4, "exp(u)": 0.5, "u": -1}}, 2, size=0.5),
     "damped sine-Gordon": Recipe({"u": {"u_xx": 1.2, "sin(u)": -1, "u_t": -0.3}}, 8, size=2.0, order=2),
     "source sin(x)": Recipe({"u": {"u_xx": 0.3, "u_x": -0.5, "cos(3*pi*x/10)": 0.7}}),
     "Newell-Whitehead with wind": Recipe({"u": {"u_xx": 0.2, "u_x": 0.6, "u": 0.9, "u**3": -1.3}}, size=0.5),
-    "cubic diffusion": Recipe({"u": {"u**2*u_xx + 2*u*u_x**2": 0.3, "u": 0.4}}, 2, size=0.4, shift={"u": 1.2}),
+    "cubic diffusion": Recipe(
+        {"u": {"u**2*u_xx + 2*u*u_x**2": 0.3, "u": 0.4}}, 2, size=0.4, shift={"u": 1.2}
+    ),
     "Ornstein-Uhlenbeck": Recipe(
         {"u": {"x*u_x": 1, "u": 1, "u_xx": 0.6}}, 1.2, 16, 6, window=0.5, centred=True
     ),
@@ -81,7 +89,9 @@ RECIPES = {
         4, modes=4, size=0.2, shift={"h": 1.0, "u": 0.0},
     ),
     "anisotropic diffusion": Recipe({"u": {"u_xx": 0.1, "u_yy": 0.4, "u_xy": 0.15}}, dimensions=2),
-    "wind across": Recipe({"u": {"u_x": -0.8, "u_y": 0.5, "u_xx": 0.2, "u_yy": 0.2, "u": -0.3}}, dimensions=2),
+    "wind across": Recipe(
+        {"u": {"u_x": -0.8, "u_y": 0.5, "u_xx": 0.2, "u_yy": 0.2, "u": -0.3}}, dimensions=2
+    ),
     "swirl": Recipe({"u": SWIRL}, 1.0, 10, 6, dimensions=2, window=0.5, centred=True),
     "Zeldovich 2-D": Recipe(
         {"u": {"u_xx": 0.3, "u_yy": 0.3, "u**2": 1, "u**3": -1}}, dimensions=2, size=0.2, shift={"u": 0.5}
@@ -146,7 +156,7 @@ def _made(recipe: Recipe, truth: dict[str, dict[str, float]], seed: int):
     found = solved(grid.shape, starts, rate, times, method)[: len(names)]
     edge = (points - round(points * recipe.window)) // 2
     part = (slice(None), *(slice(edge, points - edge) for _ in axes))
-    shown = {a: (grid.x - recipe.length / 2 * recipe.centred)[part[1]] for a in axes}
+    shown = dict.fromkeys(axes, (grid.x - recipe.length / 2 * recipe.centred)[part[1]])
     return dict(zip(names, found[part], strict=True)), {**shown, "t": times}
 
 
@@ -155,7 +165,5 @@ def problems(seed: int = 0) -> dict[str, Problem]:
     found = {}
     for place, (name, recipe) in enumerate(RECIPES.items()):
         truth = _drawn(recipe, np.random.default_rng([seed, place]))
-        found[name] = Problem(
-            lambda r=recipe, t=truth: _made(r, t, seed), truth, recipe.order
-        )
+        found[name] = Problem(lambda r=recipe, t=truth: _made(r, t, seed), truth, recipe.order)
     return found

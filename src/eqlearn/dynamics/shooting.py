@@ -230,9 +230,7 @@ def _fit(
     return ShootingFit(c, errors, starts, rms, float(before @ after) / size if size > 0 else 0.0)
 
 
-def enough_substeps(
-    equations: Sequence[Equation], segments: Segments, errors: np.ndarray | float
-) -> float:
+def enough_substeps(equations: Sequence[Equation], segments: Segments, errors: np.ndarray | float) -> float:
     """How often a step must be divided for a simulation's own error to vanish behind these `errors` of the
     states, below 1 if several steps may be taken at once; 1 if it diverges however fine the steps are.
 

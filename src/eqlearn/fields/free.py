@@ -163,11 +163,10 @@ def best_free(
     integrals of each variable's are kept in `known`."""
     found: list[tuple[FreeFit, list[Subset]]] = []
     settings = form.settings
-    for variable, some in itertools.groupby(free_terms(names), key=lambda term: term.variable):
-        alike = list(some)
+    for variable, alike in itertools.groupby(free_terms(names), key=lambda term: term.variable):
         splines = Splines.over(values_of(form, variable), settings.knots, settings.spline_degree)
         if variable not in known:
-            known[variable] = bases(form, alike, splines)
+            known[variable] = bases(form, list(alike), splines)
         for term, basis in known[variable].items():
             fit = FreeFit(form, term, splines, basis, terms, target)
             found.append((fit, best_sums(fit.regression, most, settings)))
