@@ -117,10 +117,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--seed", type=int, default=100, help="of the starts, and of the first draw of noise")
-    parser.add_argument("--processor-clock", action="store_true", help="budgets count processor seconds")
     options = parser.parse_args()
-    if options.processor_clock:  # for machines that are shared
-        time.time = time.process_time
     held = json.loads(options.out.read_text()) if options.out.exists() else {"rows": [], "command": ""}
     rows = held["rows"]
     done = {(r["problem"], r["noise"], r["draw"]) for r in rows}

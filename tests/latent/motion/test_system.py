@@ -117,8 +117,8 @@ class Means(torch.nn.Module):
 
 
 def test_an_encoder_without_members_is_common_to_all_members_of_the_cell():
-    model = DynamicsSystem(Means(), EQLCell(2, 1, shape=CELL, members=3, seed=0)).eval()
-    observed, initial = PAIRS.observed.states.float(), PAIRS.propagated.states[:, 0].float()
+    model = DynamicsSystem(Means(), EQLCell(2, 1, shape=CELL, members=3, seed=0)).double().eval()
+    observed, initial = PAIRS.observed.states, PAIRS.propagated.states[:, 0]
 
     together = model(observed, initial, 4)
 
