@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from eqlearn import EQL, PRESETS, Phase, environment, train
+from eqlearn.nn.by_hand import MeanSquare, by_hand
 
 ALWAYS, RATE, PENALTY, A = 10**9, 1e-3, 5e-3, 0.01
 INPUTS = 3
@@ -85,7 +86,7 @@ def our_steps(members: int | None, rows: int, device: str) -> Callable[[int], No
     net = EQL(*shape, members=members, init=preset.init, seed=0).to(device)
     phase = Phase(name="sparsify", steps=ALWAYS, lr=RATE, penalty=PENALTY)
     run = train(
-        net, lambda m, phase: (m.propagate(x) - y).square().mean(dim=(-2, -1)), (phase,),
+        net, lambda m, phase: by_hand(MeanSquare(y), m.propagate(x)), (phase,),
         penalty=preset.penalty, optimiser=preset.optimiser, record_every=1,
     )  # fmt: skip
 

@@ -5,8 +5,7 @@ For tensors as small as those of an equation learner, what costs is the number o
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -16,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from eqlearn.functions import NUMPY, TORCH
+from eqlearn.functions import TORCH, Algebra
 
 Gradients = Sequence[Tensor | None]
 
@@ -112,34 +111,75 @@ class Scratch(list[Any]):
         return Scratch, ()
 
 
-# Up to so many arguments of a layer, a call of NumPy's costs half of one of torch's, and the rest is nothing.
-_FEW = 2**15
+# SciPy's sigmoid takes three times as long, to be right also where exponentials overflow: to zero, here.
+_ARRAYS = Algebra("numpy", sigmoid=lambda g: 1 / (1 + np.exp(-g)))
+# A chunk's buffers hold about so many numbers each: all that one step needs of them stays in a core's cache.
+_IN_CACHE = 2**18
 
 
 class _Room:
-    """Buffers for one layer: arguments `g`, what the next map sees `h`, and their gradients, as tensors or as
-    arrays. What is done block by block is laid out once."""
+    """Buffers of one layer for some members, arrays or tensors: the arguments `g`, what the next map sees
+    `h`, and their gradients, whose memory other rooms may use, too. What never changes is filled in once."""
 
-    def __init__(self, layer: Any, like: Tensor, lead: torch.Size, beside: int, arrays: bool) -> None:
-        def room(size: int, value: float = 1.0) -> Any:
-            self.tensor = like.new_full((*lead, size, like.shape[-1]), value)
-            return self.tensor.numpy() if arrays else self.tensor
-
-        maps, units = layer.linear.out_features, len(layer.units)
-        self.g, self.dg, self.h, self.dh = room(maps), room(maps), room(units + beside), room(units + beside)
-        m = NUMPY if arrays else TORCH
-        self.values: list[Any] = []
-        self.pulls: list[Any] = []
+    def __init__(self, layer: Any, m: Algebra, dg: Any, dh: Any) -> None:
+        empty_like, units = (np.empty_like if m is _ARRAYS else torch.empty_like), len(layer.units)
+        self.g, self.dg, self.h, self.dh = empty_like(dg), dg, empty_like(dh), dh
+        self.units = units
+        self.h[..., units:, :] = 1.0
+        self.values: list[tuple[Any, Callable[..., Any], list[Any]]] = []
+        self.pulls: list[tuple[list[Any], Callable[..., Any], list[Any]]] = []
         end = 0
         for (primitive, count), places in zip(layer.blocks, layer.places, strict=True):
             start, end = end, end + count
+            h, dh = self.h[..., start:end, :], self.dh[..., start:end, :]
             if primitive.arity == 0:
-                self.values.append((partial(lambda one: one, room(count, float(primitive()))), ()))
+                h[...] = float(primitive())
                 continue
-            arguments = [self.g[..., rows, :] for rows in places]
-            of_block = self.dh[..., start:end, :], self.h[..., start:end, :], *arguments
-            self.values.append((partial(primitive.trained, m), arguments))
-            self.pulls.append((partial(primitive.pull_back, m), of_block))
+            arguments, pulled = ([of[..., rows, :] for rows in places] for of in (self.g, self.dg))
+            self.values.append((h, partial(primitive.trained, m), arguments))
+            self.pulls.append((pulled, partial(primitive.pull_back, m), [dh, h, *arguments]))
+
+
+class _Plan:
+    """How a network is propagated for inputs and weights of given shapes: with arrays or tensors, for which
+    members at a time (`chunks`), and in which buffers."""
+
+    chunks: list[tuple[Any, list[_Room]]]
+
+    def __init__(self, network: Any, x: Tensor, raw: Sequence[Tensor]) -> None:
+        layers = network.layers
+        self.shapes = _shapes(x, raw)
+        self.lead = torch.broadcast_shapes(x.shape[:-2], raw[0].shape[:-2])
+        rows, beside = x.shape[-1], [w.shape[-1] - len(g.units) for g, w in zip(layers, raw[1:], strict=True)]
+        widest = rows * max(max(w.shape[-2:]) for w in raw)
+        known = x.device.type == "cpu" and x.dtype == raw[0].dtype in (torch.float32, torch.float64)
+        blocks = [primitive for layer in layers for primitive, _ in layer.blocks]
+        written = all(p.pullback is not None or p.arity == 0 for p in blocks)
+        self.arrays = known and written and widest <= _IN_CACHE
+        self.m: Any = np if self.arrays else torch
+        members = self.lead[0] if len(self.lead) == 1 else 0
+        apart = self.arrays and members > 1 and all(w.shape[:-2] == self.lead for w in raw)
+        size = min(max(1, _IN_CACHE // max(1, widest)), members)
+        lead = (size,) if apart else self.lead
+        heights = [(g.linear.out_features, len(g.units) + n) for g, n in zip(layers, beside, strict=True)]
+        backward = [self.native(*(x.new_empty((*lead, n, rows)) for n in pair)) for pair in heights]
+        algebra, self.chunks = _ARRAYS if self.arrays else TORCH, []
+        for start in range(0, members if apart else 1, size or 1):
+            count = min(size, members - start)
+            part, some = (slice(start, start + count), slice(count)) if apart else (..., ...)
+            pairs = [(dg[some], dh[some]) for dg, dh in backward]
+            rooms = [_Room(layer, algebra, *pair) for layer, pair in zip(layers, pairs, strict=True)]
+            self.chunks.append((part, rooms))
+
+    def native(self, *tensors: Tensor) -> list[Any]:
+        return [t.detach().numpy() for t in tensors] if self.arrays else list(tensors)
+
+    def empty(self, like: Tensor, *shape: int) -> Any:
+        return self.native(like.new_empty((*self.lead, *shape)))[0]
+
+
+def _shapes(x: Tensor, raw: Sequence[Tensor]) -> Any:
+    return x.dtype, raw[0].dtype, x.device, x.shape, [w.shape for w in raw]
 
 
 class Propagation:
@@ -160,62 +200,64 @@ class Propagation:
         return y
 
     def forward(self, x: Tensor, *raw: Tensor) -> tuple[Tensor, Any]:
-        network, (key, rooms) = self.network, self._rooms(x, raw)
-        m, arrays = (np, True) if key[-1] else (torch, False)
-        given, tensors = network.widen(x, x, 0), [x, *raw, *self.masks]
-        beside = network.beside(rooms[0].tensor, x, 1)
-        if arrays:
-            given, tensors = given.detach().numpy(), [t.detach().numpy() for t in tensors]
-            beside = [t.detach().numpy() for t in beside]
-        raws, masks = tensors[1 : len(raw) + 1], tensors[len(raw) + 1 :]
+        network, plan = self.network, self._plan(x, raw)
+        m, (given, beside) = plan.m, plan.native(network.widen(x, x, 0), x)
+        masks, raws = plan.native(*self.masks), plan.native(*raw)
         weights = [m.where(mask, w, 0.0) for mask, w in zip(masks, raws, strict=True)]
-        seen = [given]
+        y = plan.empty(x, raw[-1].shape[-2], x.shape[-1])
         with np.errstate(all="ignore"):
-            for weight, room in zip(weights, rooms, strict=False):
-                m.matmul(weight, seen[-1], out=room.g)
-                values = [value(*arguments) for value, arguments in room.values]
-                m.concatenate([*values, *beside], axis=-2, out=room.h)
-                seen.append(room.h)
-            y = m.matmul(weights[-1], seen[-1])
-        return torch.as_tensor(y), (weights, seen, (key, rooms))
+            for part, rooms in plan.chunks:
+                seen = _of(given, part)
+                for room, weight in zip(rooms, weights, strict=False):
+                    m.matmul(weight[part], seen, out=room.g)
+                    for h, value, arguments in room.values:
+                        h[...] = value(*arguments)
+                    if network.skip:
+                        room.h[..., room.units : room.units + x.shape[-2], :] = _of(beside, part)
+                    seen = room.h
+                m.matmul(weights[-1][part], seen, out=y[part])
+        return torch.as_tensor(y), (plan, weights, given)
 
     def backward(self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Gradients:
-        (x, *raw), (weights, seen, (key, rooms)) = inputs, kept
-        network, found = self.network, [dy] * len(raw)
-        dg, m = (dy.numpy(), np) if key[-1] else (dy, torch)
-        dx = torch.zeros_like(x) if wanted[0] else None
+        (x, *raw), (plan, weights, given) = inputs, kept
+        network, m, (above,) = self.network, plan.m, plan.native(dy)
+        found = [plan.empty(x, *w.shape[-2:]) for w in raw]
+        dx = plan.empty(x, *x.shape[-2:]) if wanted[0] else None
         with np.errstate(all="ignore"):
-            for depth in reversed(range(len(weights))):
-                dw = torch.as_tensor(m.matmul(dg, seen[depth].swapaxes(-1, -2)))
-                found[depth] = torch.where(self.masks[depth], dw.sum_to_size(raw[depth].shape), 0.0)
-                if depth == 0:
-                    break
-                room, units = rooms[depth - 1], len(network.layers[depth - 1].units)
-                m.matmul(weights[depth].swapaxes(-1, -2), dg, out=room.dh)
-                if dx is not None and network.skip:
-                    dx += torch.as_tensor(room.dh)[..., units : units + x.shape[-2], :].sum_to_size(x.shape)
-                pulled = [d for pull, of_block in room.pulls for d in pull(*of_block)]
-                dg = m.concatenate(pulled, axis=-2, out=room.dg)
-            if dx is not None:
-                from_map = torch.as_tensor(m.matmul(weights[0].swapaxes(-1, -2), dg))
-                dx += from_map[..., : x.shape[-2], :].sum_to_size(x.shape)
-        network.scratch.append((key, rooms))
-        return dx, *found
+            for part, rooms in plan.chunks:
+                dg, skipped = above[part], 0
+                for depth in reversed(range(1, len(weights))):
+                    room = rooms[depth - 1]
+                    m.matmul(dg, room.h.swapaxes(-1, -2), out=found[depth][part])
+                    across = m.multiply if dg.shape[-2] == 1 else m.matmul  # of a column and a row
+                    across(weights[depth][part].swapaxes(-1, -2), dg, out=room.dh)
+                    if dx is not None and network.skip:
+                        skipped = skipped + room.dh[..., room.units : room.units + x.shape[-2], :]
+                    for pulled, pull, of_block in room.pulls:
+                        for place, d in zip(pulled, pull(*of_block), strict=True):
+                            place[...] = d
+                    dg = room.dg
+                m.matmul(dg, _of(given, part).swapaxes(-1, -2), out=found[0][part])
+                if dx is not None:
+                    back = m.matmul(weights[0][part].swapaxes(-1, -2), dg)
+                    dx[part] = back[..., : x.shape[-2], :] + skipped
+        network.scratch.append(plan)
+        masks = zip(self.masks, found, raw, strict=True)
+        shaped = [torch.where(mask, torch.as_tensor(d).sum_to_size(w.shape), 0.0) for mask, d, w in masks]
+        return None if dx is None else torch.as_tensor(dx).sum_to_size(x.shape), *shaped
 
-    def _rooms(self, x: Tensor, raw: Sequence[Tensor]) -> Any:
-        layers, scratch = self.network.layers, self.network.scratch
-        lead = torch.broadcast_shapes(x.shape[:-2], raw[0].shape[:-2])
-        few = math.prod(lead) * x.shape[-1] * max(w.shape[-1] for w in raw) <= _FEW
-        known = x.device.type == "cpu" and x.dtype == raw[0].dtype in (torch.float32, torch.float64)
-        blocks = [primitive for layer in layers for primitive, _ in layer.blocks]
-        arrays = few and known and all(p.pullback is not None or p.arity == 0 for p in blocks)
-        key = (x.dtype, x.device, lead, x.shape[-1], arrays)
+    def _plan(self, x: Tensor, raw: Sequence[Tensor]) -> _Plan:
+        scratch, shapes = self.network.scratch, _shapes(x, raw)
         while scratch:
-            known, rooms = scratch.pop()
-            if known == key:
-                return known, rooms
-        beside = [w.shape[-1] - len(layer.units) for layer, w in zip(layers, raw[1:], strict=True)]
-        return key, [_Room(layer, x, lead, n, arrays) for layer, n in zip(layers, beside, strict=True)]
+            plan: _Plan = scratch.pop()
+            if plan.shapes == shapes:
+                return plan
+        return _Plan(self.network, x, raw)
+
+
+def _of(values: Any, part: Any) -> Any:
+    """Those members' own values, or those of all where they are not told apart."""
+    return values[part] if part is ... or (values.ndim > 2 and len(values) > 1) else values
 
 
 @dataclass(frozen=True)
@@ -229,18 +271,39 @@ class SmoothedRoots:
         w, mask = _in_a_row(raw), _in_a_row(self.masks)
         return torch.where(mask, smoothed_root(w, self.a), 0.0).sum(dim=-1)
 
-    def forward(self, *raw: Tensor) -> tuple[Tensor, Tensor]:
-        w, mask = _in_a_row(raw), _in_a_row(self.masks)
-        root = smoothed_root(w, self.a)
-        u = (w / self.a).clamp_(min=-1.0, max=1.0)
-        slope = (3 - u * u).mul_(u).div_(root).mul_(mask)
-        return root.mul_(mask).sum(dim=-1), slope
+    def forward(self, *raw: Tensor) -> tuple[Tensor, Any]:
+        value, slope = self._with_slope(*(t.detach() for t in raw))
+        return torch.as_tensor(value), slope
 
-    def backward(
-        self, dy: Tensor, kept: Tensor, inputs: Sequence[Tensor], wanted: Sequence[bool]
-    ) -> Gradients:
-        pieces = (kept * (dy / 4)[..., None]).split([w.shape[-2] * w.shape[-1] for w in inputs], dim=-1)
-        return [piece.reshape(w.shape) for piece, w in zip(pieces, inputs, strict=True)]
+    def backward(self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Gradients:
+        return list(_apart(torch.as_tensor(kept) * dy[..., None], inputs))
+
+    @torch.no_grad()
+    def descend(self, weight: float, raw: Sequence[Tensor]) -> Tensor:
+        """The value; `weight` times its gradient is added to that of the weights, if there is one."""
+        value, slope = self._with_slope(*raw)
+        slope *= weight
+        for w, piece in zip(raw, _apart(torch.as_tensor(slope), raw), strict=True):
+            w.grad = piece.contiguous() if w.grad is None else w.grad.add_(piece)
+        return torch.as_tensor(value)
+
+    def _with_slope(self, *raw: Tensor) -> tuple[Any, Any]:
+        w: Any = _in_a_row(raw)
+        mask: Any = _in_a_row(self.masks)
+        if w.device.type == "cpu" and w.dtype in (torch.float32, torch.float64):
+            w, mask = w.numpy(), mask.numpy()  # half the cost for so few numbers
+        u = (w / self.a).clip(-1.0, 1.0)
+        t = u * u
+        with np.errstate(invalid="ignore", over="ignore"):
+            root = _root(w, u, t, self.a)
+            slope = (3 - t) * u / (4 * root) * mask
+        return (root * mask).sum(-1), slope
+
+
+def _apart(row: Tensor, like: Sequence[Tensor]) -> Iterator[Tensor]:
+    """What was in a row, in the shapes of those that it was made of."""
+    pieces = row.split([w.shape[-2] * w.shape[-1] for w in like], dim=-1)
+    return (piece.reshape(w.shape) for piece, w in zip(pieces, like, strict=True))
 
 
 def _in_a_row(tensors: Sequence[Tensor]) -> Tensor:
@@ -251,5 +314,9 @@ def smoothed_root(w: Tensor, a: float) -> Tensor:
     """√|w|, smoothed below `a`: the polynomial -w⁴/8a³ + 3w²/4a + 3a/8 is written in u = w/a, clamped to ±1,
     so that it stays at a beyond `a`, where the rest of |w| is added."""
     u = (w / a).clamp(min=-1.0, max=1.0)
-    t = u * u
-    return ((3 + t * (6 - t)) * (a / 8) + (w - a * u).abs()).sqrt()
+    root: Tensor = _root(w, u, u * u, a)
+    return root
+
+
+def _root(w: Any, u: Any, t: Any, a: float) -> Any:
+    return ((3 + t * (6 - t)) * (a / 8) + abs(w - a * u)) ** 0.5

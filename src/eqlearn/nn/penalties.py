@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.nn.by_hand import SmoothedRoots, by_hand, smoothed_root
-from eqlearn.nn.sparse import SparseLinear, sparse_layers, sum_over_layers
+from eqlearn.nn.sparse import SparseLinear, sparse_layers, sum_over
 from eqlearn.validation.options import check_positive, checked_choice
 
 Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
@@ -113,10 +113,24 @@ def find_penalty(penalty: str | Penalty) -> Penalty:
 
 def sparsity(model: nn.Module, penalty: str | Penalty = "half") -> Tensor:
     """The penalty summed over every sparse layer inside `model`: a number, or one per member."""
-    rule, layers = find_penalty(penalty), list(sparse_layers(model))
+    return over_layers(list(sparse_layers(model)), find_penalty(penalty))
+
+
+def over_layers(layers: Sequence[SparseLinear], rule: Penalty) -> Tensor:
+    """The penalty summed over these layers."""
     if isinstance(rule, SmoothHalf) and len({layer.members for layer in layers}) == 1:
         return rule.over(layers)
-    return sum_over_layers(model, rule)
+    return sum_over(layers, rule)
+
+
+def descend(layers: Sequence[SparseLinear], rule: Penalty, weight: float) -> Tensor | None:
+    """The penalty of these layers where its gradient is written by hand: `weight` times that is added to the
+    parameters' own. None for another penalty, gates or a context."""
+    plain = all(s.gate is None and s.moved is None and s.raw.requires_grad for s in layers)
+    if not (isinstance(rule, SmoothHalf) and plain and len({s.members for s in layers}) == 1):
+        return None
+    roots = SmoothedRoots(rule.a, [layer.mask for layer in layers])
+    return roots.descend(weight, [layer.raw for layer in layers])
 
 
 def _over_entries(values: Tensor, layer: SparseLinear) -> Tensor:

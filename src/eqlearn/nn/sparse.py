@@ -242,12 +242,12 @@ def weights_left(model: nn.Module) -> Tensor:
         open_ = layer.mask if layer.gate is None else layer.mask & (settled(layer.gate.log_alpha) > 0)
         return open_.sum(dim=(-2, -1))
 
-    return sum_over_layers(model, left)
+    return sum_over(list(sparse_layers(model)), left)
 
 
-def sum_over_layers(model: nn.Module, measure: Callable[[SparseLinear], Tensor]) -> Tensor:
-    """The sum of `measure` over all sparse layers: one number, or one per member."""
-    values = [measure(layer) for layer in sparse_layers(model)]
+def sum_over(layers: Sequence[SparseLinear], measure: Callable[[SparseLinear], Tensor]) -> Tensor:
+    """The sum of `measure` over these layers."""
+    values = [measure(layer) for layer in layers]
     if not values:
         raise InvalidArgument("the model holds no sparse layer; is there an EQL in it?")
     if len({v.shape for v in values}) > 1:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from eqlearn.errors import Diverged, InvalidArgument, WrongType
-from eqlearn.nn.penalties import Penalty, find_penalty, sparsity
+from eqlearn.nn.penalties import Penalty, descend, find_penalty, over_layers, sparsity
 from eqlearn.nn.sparse import prune_, sparse_layers, weights_left
 from eqlearn.training.members import Failure, Members
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
@@ -66,6 +66,7 @@ class Training:
 
     def __post_init__(self) -> None:
         self._records = self._run()
+        self._layers = list(sparse_layers(self.model))
 
     def __iter__(self) -> Iterator[Record]:
         return self
@@ -121,8 +122,8 @@ class Training:
                 raise InvalidArgument(_wrong_shape(fit, members.count))
             # The objective is the sum of both over the members, failed ones left out of the loss.
             parts, weights = [fit], [members.alive.to(fit.dtype)]
-            if weight > 0:
-                penalty = sparsity(self.model, self.penalty)
+            if weight > 0 and (penalty := descend(self._layers, self.penalty, weight)) is None:
+                penalty = over_layers(self._layers, self.penalty)
                 parts, weights = [fit, penalty], [*weights, torch.full_like(penalty, weight)]
             torch.autograd.backward(parts, weights)
         if failed := members.guard_(fit, phase.clip):
