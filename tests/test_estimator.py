@@ -343,6 +343,7 @@ def test_a_pickled_model_is_the_same_model(fitted):
     assert again.equation_ == fitted.equation_
 
 
+@pytest.mark.slow
 def test_a_grid_search_chooses_the_primitives_that_the_law_needs():
     X = table(rows=60)
     grid = GridSearchCV(quick(restarts=8), {"primitives": ["id", "id mul"]}, cv=3).fit(X, law(X))

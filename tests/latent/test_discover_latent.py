@@ -153,6 +153,7 @@ def test_two_encoders_that_share_weights_and_two_targets_and_no_columns():
     assert len(law.model.encoders.encoders) == 1
 
 
+@pytest.mark.slow
 def test_an_encoder_of_two_outputs_may_use_one_latent_or_two():
     one = search(encoders={"k": encoder(outputs=2)}, settings=TINY, latents=1)
     two = search(encoders={"k": encoder(outputs=2)}, settings=TINY, latents=2)
@@ -474,6 +475,7 @@ def test_a_target_that_no_input_tells_is_refused():
         search(y=noise, settings=replace(TINY, explained=0.2))
 
 
+@pytest.mark.slow
 def test_starts_that_got_stuck_do_not_confirm_each_other(monkeypatch):
     began = []
 

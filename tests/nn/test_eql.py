@@ -53,7 +53,7 @@ def test_the_output_keeps_the_batch_axes(batch, members):
     st.integers(1, 4), st.integers(1, 3), st.integers(1, 4), st.booleans(), st.booleans(),
     st.lists(st.sampled_from(list(PRIMITIVES)), min_size=1, max_size=5),
 )  # fmt: skip
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_any_architecture_gives_what_its_symbols_give(inputs, outputs, layers, skip, bias, names):
     net = EQL(inputs, outputs, " ".join(["id", *names]), layers, skip=skip, bias=bias, seed=0).double().eval()
     random_mask_(net, 0.5)

@@ -70,6 +70,7 @@ def test_ctrl_c_leaves_a_system_that_can_be_used(tmp_path, capsys, monkeypatch):
     assert bool(torch.isfinite(model(images, images)).all())
 
 
+@pytest.mark.slow
 def test_a_search_that_is_stopped_goes_on_from_its_journal(tmp_path, monkeypatch):
     arguments = ["reproduce", "mnist", "--quick", "--out", str(tmp_path)]
     state = tmp_path / "models" / "modern-digits-seed-0" / "state"

@@ -219,6 +219,7 @@ def test_a_sequence_of_networks_is_one_equation():
     np.testing.assert_allclose(values, chain(x).detach()[:, 0].numpy(), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_dense_three_layer_paper_network_is_read_in_bounded_time():
     net = EQL(2, 1, hidden_layers=3, bias=True, seed=0).double().eval()
     x = 2 * torch.rand(ROWS, 2, dtype=torch.float64) - 1

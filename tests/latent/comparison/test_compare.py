@@ -56,6 +56,7 @@ def test_the_law_is_listed_whatever_it_takes(latents, columns, y, primitives, la
     assert any(law in one for one in listed), listed
 
 
+@pytest.mark.slow
 def test_families_with_more_latents_grow_too():
     both = torch.stack([M + 0.3 * P, M - P], dim=1)
     choices, listed = compared({"p": both}, {"x": U}, M * U + P * U**2, "mul")

@@ -245,6 +245,7 @@ def gauge_of(found) -> Gauge:
     return fit_gauge(found.latent(PAIRS.observed.states)[0], PAIRS.observed.parameter)
 
 
+@pytest.mark.slow
 def test_with_the_rate_of_a_position_given_the_rate_of_the_velocity_is_found():
     found = found_with({"u": "v"}, form="ode")
 

@@ -191,6 +191,7 @@ def test_a_short_run_with_any_encoder_finds_a_linear_map_and_its_hidden_paramete
     assert error(found) < 0.2
 
 
+@pytest.mark.slow
 def test_the_printed_equations_are_in_the_encoders_own_z():
     found = train_dynamics(PAIRS, replace(SHORT, distil=()), encoder=Recurrent(), seed=3)
 

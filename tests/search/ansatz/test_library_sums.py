@@ -29,6 +29,7 @@ def test_a_function_times_powers_of_other_columns_is_found(formula):
     assert judge(best.equation, truth, dict.fromkeys(names, (1.0, 4.0))).tier == "exact"
 
 
+@pytest.mark.slow
 def test_a_quotient_of_three_factors_fits_into_three_layers():
     X = np.random.default_rng(0).uniform(1, 5, size=(300, 3))
     a, n, t = X.T

@@ -46,7 +46,9 @@ def test_a_formula_of_the_smaller_problem_holds_in_the_larger():
 @pytest.mark.parametrize(
     ("formula", "variables"),
     [
-        ("g*m*n/((a-b)**2+(c-d)**2)", ("g", "m", "n", "a", "b", "c", "d")),
+        pytest.param(
+            "g*m*n/((a-b)**2+(c-d)**2)", ("g", "m", "n", "a", "b", "c", "d"), marks=pytest.mark.slow
+        ),
         ("n*m*tanh(m*b/(k*t))", ("n", "m", "b", "k", "t")),
         pytest.param("2*h*f**3/(c**2*(exp(h*f/(k*t))-1))", ("h", "f", "c", "k", "t"), marks=pytest.mark.slow),
     ],
