@@ -149,3 +149,13 @@ def test_explosions_count_against_whoever_explodes():
     others = {0: {"far_error": 1.0}, 1: {"far_error": 1.0}, 2: {"far_error": None}}
 
     assert times_smaller(ours, others) == "10 (at least 0)"
+
+
+def test_trials_may_share_one_data_set():
+    target = TARGETS[2]
+    shared, own = Condition("released", one_set=3), Condition("released")
+
+    assert shared.name == "released-half-set3"
+    np.testing.assert_array_equal(shared.data(target, 7)[0], shared.data(target, 8)[0])
+    np.testing.assert_array_equal(shared.data(target, 7)[0], own.data(target, 3)[0])
+    assert not np.array_equal(own.data(target, 7)[0], own.data(target, 8)[0])

@@ -72,20 +72,26 @@ class Condition:
     """One column of the table: how equations are looked for, and in which data.
 
     Preset "modern" is the whole search; "networks" is the same without its rounds of linear algebra, so that
-    the penalty and the networks alone must do it.
+    the penalty and the networks alone must do it. `one_set` is the seed of the data that all trials share, as
+    in the authors' scripts; by default each has its own.
     """
 
     preset: str = "modern"
     penalty: str = "half"
     noise: float = 0.0
     sine: str = "2pi"
+    one_set: int | None = None
 
     @property
     def name(self) -> str:
         parts = [self.preset, self.penalty]
         parts += [f"noise{self.noise:g}"] if self.noise else []
         parts += [f"sin{self.sine}"] if self.sine != "2pi" else []
+        parts += [] if self.one_set is None else [f"set{self.one_set}"]
         return "-".join(parts)
+
+    def data(self, target: Target, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        return target.data(seed if self.one_set is None else self.one_set, self.noise)
 
 
 def trials(target: Target, condition: Condition, seeds: Sequence[int]) -> Iterator[dict[str, Any]]:
@@ -98,7 +104,7 @@ def trials(target: Target, condition: Condition, seeds: Sequence[int]) -> Iterat
 
 
 def _modern(target: Target, condition: Condition, seed: int) -> dict[str, Any]:
-    X, y = target.data(seed, condition.noise)
+    X, y = condition.data(target, seed)
     settings = Settings() if condition.preset == "modern" else Settings(strategies=())
     began = time.perf_counter()
     found = discover(
@@ -125,7 +131,7 @@ def _faithful(target: Target, condition: Condition, seeds: Sequence[int]) -> Ite
     """All seeds as one tensor program; a seed's seconds are its share."""
     if not seeds:
         return
-    data = [target.data(seed, condition.noise) for seed in seeds]
+    data = [condition.data(target, seed) for seed in seeds]
     name = condition.preset if condition.penalty == "half" else f"{condition.preset}-l0"
     preset = replace(PRESETS[name], hidden_layers=target.hidden_layers)
     trained = train_population(

@@ -46,18 +46,22 @@ def benchmark(
     sine: Annotated[
         Sine, typer.Option(help="The sine unit: sin(2πg) as in the paper, or sin(g).")
     ] = Sine.two_pi,
+    one_set: Annotated[
+        int | None,
+        typer.Option(help="One data set for all trials, as in the authors' scripts: its seed.", min=0),
+    ] = None,
     only: OnlyOption = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two seeds of the ten functions.")] = False,
     out: ResultsOption = Path("runs/benchmark"),
 ) -> None:
-    """The paper's ten functions, and three more. Every seed has its own data and counts."""
+    """The paper's ten functions, and three more. Every seed counts, and has its own data."""
     from eqlearn.paper.benchmark import TARGETS, Condition, seen, trials
     from eqlearn.paper.ledger import Ledger
     from eqlearn.paper.rates import benchmark_table, draw_rates
 
     if sine is not Sine.two_pi and preset.value in ("paper", "released"):
         raise InvalidArgument(f"`--preset` {preset.value} has a sine of its own; leave out `--sine`")
-    condition = Condition(preset.value, penalty.value, noise, sine.value)
+    condition = Condition(preset.value, penalty.value, noise, sine.value, one_set)
     targets = TARGETS[:10] if quick else TARGETS
     names = wanted(only, [t.name for t in targets])
     ledger = Ledger(out / f"{condition.name}.json", {"condition": condition.name})
