@@ -159,3 +159,19 @@ def test_trials_may_share_one_data_set():
     np.testing.assert_array_equal(shared.data(target, 7)[0], shared.data(target, 8)[0])
     np.testing.assert_array_equal(shared.data(target, 7)[0], own.data(target, 3)[0])
     assert not np.array_equal(own.data(target, 7)[0], own.data(target, 8)[0])
+
+
+def test_a_recipe_may_have_another_weight(monkeypatch):
+    weights = []
+
+    def watched(preset, *data, **options):
+        weights.extend(phase.penalty for phase in preset.schedule)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eqlearn.paper.benchmark.train_population", watched)
+    condition = Condition("released", weight=0.25)
+    with pytest.raises(KeyboardInterrupt):
+        list(trials(TARGETS[0], condition, [0]))
+
+    assert condition.name == "released-half-lambda0.25"
+    assert set(weights) == {0.0, 0.25}

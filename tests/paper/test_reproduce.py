@@ -63,6 +63,12 @@ def test_a_recipe_of_the_authors_keeps_its_sine(tmp_path, capsys):
     assert "has a sine of its own" in capsys.readouterr().err
 
 
+def test_a_search_has_no_weight_to_replace(tmp_path, capsys):
+    assert main(["reproduce", "benchmark", "--weight", "5e-3", "--out", str(tmp_path)]) == 2
+
+    assert "has no λ of its own" in capsys.readouterr().err
+
+
 def test_unknown_names_end_with_code_2_and_one_sentence(tmp_path, capsys):
     for arguments in (["suite", "nguyne"], ["benchmark", "--only", "x**7"]):
         assert main(["reproduce", *arguments, "--out", str(tmp_path)]) == 2

@@ -73,7 +73,7 @@ class Condition:
 
     Preset "modern" is the whole search; "networks" is the same without its rounds of linear algebra, so that
     the penalty and the networks alone must do it. `one_set` is the seed of the data that all trials share, as
-    in the authors' scripts; by default each has its own.
+    in the authors' scripts; by default each has its own. `weight` is the λ of a recipe's penalty, if not its own.
     """
 
     preset: str = "modern"
@@ -81,6 +81,7 @@ class Condition:
     noise: float = 0.0
     sine: str = "2pi"
     one_set: int | None = None
+    weight: float | None = None
 
     @property
     def name(self) -> str:
@@ -88,6 +89,7 @@ class Condition:
         parts += [f"noise{self.noise:g}"] if self.noise else []
         parts += [f"sin{self.sine}"] if self.sine != "2pi" else []
         parts += [] if self.one_set is None else [f"set{self.one_set}"]
+        parts += [] if self.weight is None else [f"lambda{self.weight:g}"]
         return "-".join(parts)
 
     def data(self, target: Target, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -134,6 +136,9 @@ def _faithful(target: Target, condition: Condition, seeds: Sequence[int]) -> Ite
     data = [condition.data(target, seed) for seed in seeds]
     name = condition.preset if condition.penalty == "half" else f"{condition.preset}-l0"
     preset = replace(PRESETS[name], hidden_layers=target.hidden_layers)
+    if condition.weight is not None:
+        phases = [replace(p, penalty=condition.weight if p.penalty else 0.0) for p in preset.schedule]
+        preset = replace(preset, schedule=tuple(phases))
     trained = train_population(
         preset, np.stack([X for X, _ in data]), np.stack([y for _, y in data]), seeds,
         max_restarts=MOST_RESTARTS,

@@ -50,6 +50,9 @@ def benchmark(
         int | None,
         typer.Option(help="One data set for all trials, as in the authors' scripts: its seed.", min=0),
     ] = None,
+    weight: Annotated[
+        float | None, typer.Option(help="The λ of the recipe's penalty, in place of its own.", min=0)
+    ] = None,
     only: OnlyOption = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two seeds of the ten functions.")] = False,
     out: ResultsOption = Path("runs/benchmark"),
@@ -61,7 +64,9 @@ def benchmark(
 
     if sine is not Sine.two_pi and preset.value in ("paper", "released"):
         raise InvalidArgument(f"`--preset` {preset.value} has a sine of its own; leave out `--sine`")
-    condition = Condition(preset.value, penalty.value, noise, sine.value, one_set)
+    if weight is not None and preset.value not in ("paper", "released"):
+        raise InvalidArgument(f"`--preset` {preset.value} has no λ of its own; leave out `--weight`")
+    condition = Condition(preset.value, penalty.value, noise, sine.value, one_set, weight)
     targets = TARGETS[:10] if quick else TARGETS
     names = wanted(only, [t.name for t in targets])
     ledger = Ledger(out / f"{condition.name}.json", {"condition": condition.name})
