@@ -73,7 +73,7 @@ class Condition:
 
     Preset "modern" is the whole search; "networks" is the same without its rounds of linear algebra, so that
     the penalty and the networks alone must do it. `one_set` is the seed of the data that all trials share, as
-    in the authors' scripts; by default each has its own. `weight` is the λ of a recipe's penalty, if not its own.
+    in the authors' scripts; by default each has its own. `weight` is the λ of a recipe, if not its own.
     """
 
     preset: str = "modern"
