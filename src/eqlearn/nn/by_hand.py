@@ -177,6 +177,12 @@ class _Plan:
     def empty(self, like: Tensor, *shape: int) -> Any:
         return self.native(like.new_empty((*self.lead, *shape)))[0]
 
+    def summed(self, values: Any, like: Tensor) -> Any:
+        """Over those axes that `like` has not."""
+        if values.shape == like.shape:
+            return values
+        return self.native(torch.as_tensor(values).sum_to_size(like.shape))[0]
+
 
 def _shapes(x: Tensor, raw: Sequence[Tensor]) -> Any:
     return x.dtype, raw[0].dtype, x.device, x.shape, [w.shape for w in raw]
@@ -216,10 +222,10 @@ class Propagation:
                         room.h[..., room.units : room.units + x.shape[-2], :] = _of(beside, part)
                     seen = room.h
                 m.matmul(weights[-1][part], seen, out=y[part])
-        return torch.as_tensor(y), (plan, weights, given)
+        return torch.as_tensor(y), (plan, weights, masks, given)
 
     def backward(self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Gradients:
-        (x, *raw), (plan, weights, given) = inputs, kept
+        (x, *raw), (plan, weights, masks, given) = inputs, kept
         network, m, (above,) = self.network, plan.m, plan.native(dy)
         found = [plan.empty(x, *w.shape[-2:]) for w in raw]
         dx = plan.empty(x, *x.shape[-2:]) if wanted[0] else None
@@ -242,8 +248,8 @@ class Propagation:
                     back = m.matmul(weights[0][part].swapaxes(-1, -2), dg)
                     dx[part] = back[..., : x.shape[-2], :] + skipped
         network.scratch.append(plan)
-        masks = zip(self.masks, found, raw, strict=True)
-        shaped = [torch.where(mask, torch.as_tensor(d).sum_to_size(w.shape), 0.0) for mask, d, w in masks]
+        own = (plan.summed(d, w) for d, w in zip(found, raw, strict=True))
+        shaped = [torch.as_tensor(m.where(mask, d, 0.0)) for mask, d in zip(masks, own, strict=True)]
         return None if dx is None else torch.as_tensor(dx).sum_to_size(x.shape), *shaped
 
     def _plan(self, x: Tensor, raw: Sequence[Tensor]) -> _Plan:
