@@ -63,6 +63,28 @@ def test_a_strategy_of_one_s_own_finds_what_it_proposes(doubling):
     assert found.rounds == 1
 
 
+@pytest.fixture
+def endless():
+    def propose(problem, stop):
+        while not stop():
+            pass
+        yield Ansatz(None, Sum(((0, 1.0),)))
+
+    yield register_strategy(Strategy("endless", propose))
+    del STRATEGIES["endless"]
+
+
+def test_a_strategy_that_would_take_all_of_the_time_leaves_some_to_others(endless):
+    X = np.random.default_rng(0).uniform(1, 2, (60, 1))
+    settings = Settings(strategies=("endless", "linear"), networks=False)
+
+    found = discover(X, X[:, 0] * 3, settings=settings, seconds=1.0)
+
+    assert found.rounds == 1  # what it had proposed by then was fitted
+    assert found.best.method == "endless"
+    assert discover(X, X[:, 0] ** 2, settings=settings, seconds=1.0).best.method == "linear"
+
+
 def test_without_networks_the_search_ends_after_its_strategies():
     rng = np.random.default_rng(0)
     settings = Settings(strategies=("linear", "elimination"), networks=False)

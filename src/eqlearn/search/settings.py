@@ -193,9 +193,11 @@ class Reading:
 
 @tuned
 class Shares:
-    """Shares of a budget of time: until rounds end, and for the last fit, at least and at most."""
+    """Shares of a budget of time: until rounds end, for what one round may look for proposals (so that a
+    strategy that takes long leaves time to the others), and for the last fit, at least and at most."""
 
     rounds: float = 0.88
+    proposals: float = 0.3
     last_fit: float = 0.04
     max_last_fit: float = 0.2
 

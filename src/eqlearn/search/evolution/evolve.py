@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from eqlearn.search.ansatz.terms import holds
 from eqlearn.search.evolution.closing import Closing
 from eqlearn.search.evolution.island import Island, Rated
 from eqlearn.search.evolution.trees import Operations
-from eqlearn.search.problem import Problem
+from eqlearn.search.problem import Problem, remembered
 from eqlearn.search.subexpressions.bank import Bank, exact_ground, grown, is_for_banks
 from eqlearn.search.subexpressions.pairs import in_seen_units, target_values
 
@@ -44,7 +43,7 @@ class Ground:
         return cls(columns, target_values(some, None), bank, operations, closing)
 
 
-_ground = lru_cache(maxsize=1)(Ground.of)  # of the search that is under way
+_ground = remembered(1)(Ground.of)  # of the search that is under way
 
 
 def evolved_ansatzes(

@@ -10,7 +10,9 @@ import numpy as np
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import NEGLIGIBLE, SAME_KEY
 
-MOST_ALIKE = 60  # a direction that more entries have is that of one row far from all others, and tells nothing
+MOST_ALIKE = (
+    60  # a direction that more entries have is that of one row far from all others, and tells nothing
+)
 
 
 class Keys:
