@@ -340,9 +340,6 @@ def _ended(
         return "out of restarts"
     if not settings.networks and not curriculum.evolves and rounds >= len(curriculum.scheduled):
         return "no further gain"
-    if (
-        rounds >= curriculum.first_pass(archive.settled)
-        and archive.rounds_without_gain >= curriculum.patience
-    ):
+    if rounds >= curriculum.first_pass and archive.rounds_without_gain >= curriculum.patience:
         return "no further gain"
     return ""

@@ -32,7 +32,7 @@ class Ground:
     @classmethod
     def of(cls, problem: Problem, stop: Callable[[], bool]) -> Ground:
         settings, scales = problem.settings.island, problem.features.scales
-        some = problem.thinned(settings.rows)
+        some = problem if problem.noisy else problem.thinned(settings.rows)
         columns = some.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
         bank = grown(some, settings.entries, stop)
         closing = None
@@ -66,7 +66,8 @@ def evolved_ansatzes(
         left -= 1
         if float(place.population.error.min()) < EXACT_LOSS:
             left = min(left, settings.shortening)  # what is exact may yet be said in fewer words
-    chosen = _front(place.population, settings.last)
+    last = settings.noisy_last if problem.noisy else settings.last
+    chosen = _front(place.population, last)
     trees = place.polished(chosen.trees, settings.last_steps) if len(chosen.trees) else chosen.trees
     scales = problem.features.scales
     return [in_seen_units(Ansatz(None, trees.term(i, scales)), problem) for i in range(len(trees))]
