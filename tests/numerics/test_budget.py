@@ -1,9 +1,12 @@
 """Searches that run side by side share the threads of linear algebra."""
 
+import math
+import time
+
 import pytest
 from threadpoolctl import ThreadpoolController
 
-from eqlearn.numerics.budget import one_thread
+from eqlearn.numerics.budget import Deadline, one_thread
 
 POOLS = ThreadpoolController().select(user_api="blas")
 
@@ -40,3 +43,10 @@ def test_a_search_that_fails_gives_them_back_too(two):
     with pytest.raises(ZeroDivisionError), one_thread():
         1 / 0  # noqa: B018
     assert threads() == {2}
+
+
+def test_a_part_of_a_deadline_is_over_first_and_never_later():
+    now = time.time()
+    assert now + 4 < Deadline(math.inf).within(5.0).at < now + 60
+    assert Deadline(now + 1).within(5.0) == Deadline(now + 1)
+    assert Deadline(math.inf).within(math.inf) == Deadline(math.inf)

@@ -183,3 +183,30 @@ def test_out_of_time_a_candidate_stays_as_it_is():
     candidate = candidate_of(late, names, LONG)
 
     assert late.in_brief(candidate) is candidate
+
+
+@pytest.mark.parametrize(
+    ("law", "said"),
+    [
+        ("x*tanh(6*y)/z", "x*tanh(6*y)/(z - 0.0001/sin(7*y))"),  # a term and a function
+        ("cos(9*x*y)", "1.004*cos(9.008*x*y)"),  # constants that only together are simple
+        ("x*y + 2.6*z", "x*y + 2.6*z**1.01 + 0.004*exp(x)"),
+    ],
+)
+def test_in_noise_a_law_is_freed_of_what_only_fits_it(law, said):
+    finisher, names = law_and_finisher(law, 0.01)
+    candidate = candidate_of(finisher, names, said)
+
+    pruned = finisher.pruned(candidate)
+
+    assert pruned.complexity == Equation.parse(law, names).complexity
+    assert pruned.description_length < candidate.description_length
+    assert pruned.method == candidate.method
+
+
+def test_what_a_law_needs_is_left_in():
+    finisher, names = law_and_finisher("2.61*x*exp(y) + 0.73*z", 0.01)
+    candidate = finisher.refit(candidate_of(finisher, names, "2.61*x*exp(y) + 0.73*z"), finisher.training)
+
+    assert finisher.pruned(candidate) is candidate
+    assert replace(finisher, stop=lambda: True).pruned(candidate) is candidate

@@ -2,7 +2,8 @@
 
 import torch
 
-from eqlearn.search.problem import Problem
+from eqlearn.numerics.budget import never
+from eqlearn.search.problem import Problem, remembered
 from search_problems import problem_of
 
 
@@ -43,3 +44,19 @@ def test_weights_enter_by_their_roots():
     values = weighted.weighted(torch.ones(4, dtype=torch.float64))
 
     assert values.tolist() == [2.0, 1.0, 0.0, 3.0]
+
+
+def test_what_was_made_is_remembered_unless_it_was_cut_short():
+    problems = [problem_of(formula, ("a",)) for formula in ("a", "a**2", "a**3")]
+    clock = iter([True])
+    made = []
+
+    @remembered(2)
+    def make(problem, stop):
+        made.append(problem)
+        return len(made)
+
+    assert make(problems[0], lambda: next(clock, False)) == 1  # cut short
+    assert [make(problems[0], never) for _ in range(2)] == [2, 2]
+    assert [make(p, never) for p in (*problems, problems[1])] == [2, 3, 4, 3]
+    assert make(problems[0], never) == 5  # pushed out by the two after it

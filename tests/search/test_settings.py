@@ -14,9 +14,7 @@ def test_the_default_order_names_every_strategy_of_the_package():
 def test_former_names_mean_the_same():
     settings = Settings(sketches=("banks", "scanned", "reduced", "modulated", "linear"))
 
-    assert settings == Settings(
-        strategies=("elimination", "profiled", "symmetry", "product-library", "linear")
-    )
+    assert settings == Settings(strategies=("elimination", "profiled", "symmetry", "affine", "linear"))
 
 
 @pytest.mark.parametrize(

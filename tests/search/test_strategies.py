@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from eqlearn import Settings, discover, errors
+from eqlearn.numerics.budget import Deadline, never
 from eqlearn.search.ansatz.layout import Ansatz, Sum
+from eqlearn.search.step import Step, take_step
 from eqlearn.search.strategies import STRATEGIES, Strategy, find_strategy, register_strategy
 from search_problems import error_of, problem_of
 
@@ -61,6 +63,25 @@ def test_a_strategy_of_one_s_own_finds_what_it_proposes(doubling):
     assert str(found.best.equation) == "2*x"
     assert found.best.method == "doubling"
     assert found.rounds == 1
+
+
+@pytest.fixture
+def endless():
+    def propose(problem, stop):
+        while not stop():
+            pass
+        yield Ansatz(None, Sum(((0, 1.0),)))
+
+    yield register_strategy(Strategy("endless", propose))
+    del STRATEGIES["endless"]
+
+
+def test_a_strategy_that_would_take_all_of_the_time_leaves_some_to_others(endless):
+    problem = problem_of("3*a", ("a",))
+
+    result = take_step(Step(0, 0, find_strategy("endless")), problem, never, Deadline(0.0))
+
+    assert result.exact == 1  # what it had proposed by then is fitted
 
 
 def test_without_networks_the_search_ends_after_its_strategies():

@@ -23,6 +23,10 @@ class Deadline:
     def __call__(self) -> bool:
         return time.time() > self.at
 
+    def within(self, seconds: float) -> Deadline:
+        """This one, or in so many seconds from now, whichever comes first."""
+        return Deadline(min(self.at, time.time() + seconds))
+
     def leaves(self, seconds: float) -> bool:
         """Whether something that takes `seconds` would be done in time."""
         return time.time() + seconds <= self.at

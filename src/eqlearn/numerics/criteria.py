@@ -117,8 +117,8 @@ NO_NOISE_CHANCE = 0.02
 # What is left below this part of the spread may be rounding of the data.
 LEAST_NOISE = 1e-6
 # A constant may move to a simple number by three standard errors, and by rounding or an integrator's error
-# in any case.
-SNAP_ERRORS, SNAP_ROUNDING = 3.0, 1e-5
+# in any case; all constants at once by five, since where they correlate each alone seems surer than it is.
+SNAP_ERRORS, SNAP_ROUNDING, MAX_SNAP_ERRORS = 3.0, 1e-5, 5.0
 # Bits by which a root is rarer in laws than a fraction that takes as many to write.
 RARE_ROOT = 3.0
 # A constant that equals a fraction to rounding is that fraction unless one so near is as likely as this.

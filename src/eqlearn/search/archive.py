@@ -103,11 +103,13 @@ class Archive:
 
     @property
     def settled(self) -> bool:
-        """Whether what the best candidate leaves is little and looks like noise."""
+        """Whether the best candidate is short, and what it leaves is little and looks like noise."""
         best, table = self.best, self.finisher.training
         if best is not self._judged:
             left = [table.y[:, k] - equation(table.X) for k, equation in enumerate(best.equations)]
-            little = not best.exact and best.training_error < self.settings.reading.max_noise
+            reading = self.settings.reading
+            little = not best.exact and best.training_error < reading.max_noise
+            little = little and best.complexity <= reading.max_brief
             self._judged = best
             self._settled = little and all(looks_like_noise(table.X, one) for one in left)
         return self._settled
@@ -145,6 +147,11 @@ class Archive:
                 if not self._in_time(deadline):
                     break
                 self._read("stepwise", fit, snap=False)
+            reading = self.settings.reading
+            laws = [c for c in self.candidates if c.training_error < reading.max_noise]
+            for candidate in sorted(laws, key=lambda c: c.description_length)[: reading.max_pruned]:
+                if self._in_time(deadline):
+                    self.candidates.append(self.finisher.pruned(candidate))
         front = pareto_front(self.candidates)
         if self.best.exact:
             front = self._in_brief(front, deadline)

@@ -71,12 +71,10 @@ class Curriculum:
         """How many rounds without a better score end a search in noise."""
         return self.settings.island.patience if self.evolves else self.settings.patience
 
-    def first_pass(self, settled: bool) -> int:
-        """How many rounds come before a search in noise may end: every lesson once, or every strategy; where
-        what is left already looks like noise, the first island."""
-        if self.evolves:
-            return self.strategies.index(EVOLUTION) + 1 if settled else len(self.scheduled)
-        return len(self.scheduled) + len(self.lessons) * 3 // 2
+    @property
+    def first_pass(self) -> int:
+        """How many rounds come before a search in noise may end: every strategy and every lesson once."""
+        return len(self.scheduled) + (0 if self.evolves else len(self.lessons) * 3 // 2)
 
     def generation(self, number: int) -> int | None:
         """How many rounds run in parallel from round `number` on, None for all that follow; none of them sees

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import sympy as sp
@@ -16,8 +17,10 @@ from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import (
     EXACT_ERROR,
     FLATTEST,
+    MAX_SNAP_ERRORS,
     NEGLIGIBLE,
     ROWS_PER_CONSTANT,
+    SNAP_ERRORS,
     description_length,
     prediction_length,
 )
@@ -27,10 +30,12 @@ from eqlearn.search.knowledge.demands import NO_DEMANDS, Demands
 from eqlearn.search.networks.fit import Fit
 from eqlearn.symbolic.brief import brief
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.symbolic.expressions import NOT_REAL, real_symbol
 from eqlearn.symbolic.parametric import Constant, ConstantFit, Formula
-from eqlearn.symbolic.snap import snap_constant, snap_in_turn
+from eqlearn.symbolic.snap import simple_number, snap_constant, snap_in_turn
 from eqlearn.validation.table import Table
+
+Whole: TypeAlias = tuple[tuple[Equation, ...], tuple[tuple[Constant, ...], ...]]  # equations, and constants
 
 
 @dataclass(frozen=True)
@@ -107,17 +112,42 @@ class Finisher:
         forms = [brief(equation, self._seen, stop=self.stop) for equation in candidate.equations]
         if all(form is equation for form, equation in zip(forms, candidate.equations, strict=True)):
             return candidate
-        equations, constants = [], []
+        whole = candidate.equations, candidate.constants
         for k, form in enumerate(forms):
-            formula = Formula.of(form)
-            fit = formula.fit(self.training.X, self.training.y[:, k], self.training.weight, stop=self.stop)
-            if fit.loose or not math.isfinite(fit.error):
+            made = self._with(whole, k, form)
+            if made is None:
                 return candidate
-            equations.append(formula.with_constants(list(fit.values)))
-            constants.append(fit.constants)
-        short = self.measure(equations, constants, candidate.network, candidate.method)
+            whole = made
+        short = self.measure(*whole, candidate.network, candidate.method)
         worse = short.training_error > max(candidate.training_error, EXACT_ERROR) * 1.001
         return candidate if worse or short.description_length > candidate.description_length else short
+
+    def pruned(self, candidate: Candidate) -> Candidate:
+        """The candidate without what only fits noise: one part after the other left out, or all constants
+        moved to simple numbers, as long as the description gets shorter."""
+        best = candidate
+        while True:
+            trials = (
+                self._with((best.equations, best.constants), k, form)
+                for k, equation in enumerate(best.equations)
+                for form in _simpler(equation, best.constants[k])
+                if not self.stop()
+            )
+            lengths = {trial: self._description(*trial, self.training) for trial in trials if trial}
+            shortest = min(lengths, key=lambda trial: lengths[trial], default=None)
+            if shortest is None or not lengths[shortest] < best.description_length - 1e-6:
+                return best
+            best = self.measure(*shortest, best.network, best.method)
+
+    def _with(self, whole: Whole, output: int, form: Equation) -> Whole | None:
+        """Equations and their constants with another form of one of them, fitted; none if it can't be."""
+        table, formula = self.training, Formula.of(form)
+        fit = formula.fit(table.X, table.y[:, output], table.weight, stop=self.stop)
+        if fit.loose or not math.isfinite(fit.error):
+            return None
+        equations, constants = list(whole[0]), list(whole[1])
+        equations[output], constants[output] = formula.with_constants(list(fit.values)), fit.constants
+        return tuple(equations), tuple(constants)
 
     def constant(self) -> Candidate:
         """The mean: what every equation has to beat, and what is left when all else fails."""
@@ -227,6 +257,25 @@ class Finisher:
         if refit.loose or refit.error > max(fit.error, EXACT_ERROR * spread) * 1.001:
             return None
         return again.with_constants(list(refit.values)), refit.constants
+
+
+def _simpler(equation: Equation, constants: Sequence[Constant]) -> Iterator[Equation]:
+    """The equation without one of its terms, factors, functions or exponents, and with its constants at
+    simple numbers."""
+    forms: dict[sp.Expr, None] = {}
+    for node in sp.preorder_traversal(equation.expr):
+        if isinstance(node, sp.Add | sp.Mul):
+            rest = [node.func(*(a for a in node.args if a is not arg)) for arg in node.args]
+        else:
+            rest = list(node.args[:1])
+        forms |= dict.fromkeys(equation.expr.xreplace({node: other}) for other in rest)
+    errors = (c.standard_error * MAX_SNAP_ERRORS / SNAP_ERRORS for c in constants)
+    near = [simple_number(c.value, error) for c, error in zip(constants, errors, strict=True)]
+    numbers = [c.value if n is None else n for c, n in zip(constants, near, strict=True)]
+    forms[Formula.of(equation).filled(numbers) if any(near) else equation.expr] = None
+    for form in forms:
+        if form != equation.expr and form.free_symbols and not form.has(*NOT_REAL):
+            yield Equation(form, equation.variables)
 
 
 def _collapse(formula: Formula, fit: ConstantFit) -> Equation:

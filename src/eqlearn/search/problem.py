@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -72,3 +75,30 @@ class Problem:
 def thinned_rows(rows: int, most: int) -> np.ndarray:
     """The places of at most that many rows, spread evenly over all."""
     return np.linspace(0, rows - 1, min(most, rows)).round().astype(int)
+
+
+T = TypeVar("T")
+Make = Callable[[Problem, Callable[[], bool]], T]  # what is made of a problem, until a condition holds
+
+
+def remembered(most: int) -> Callable[[Make[T]], Make[T]]:
+    """Has what is made of a problem until `stop()` holds remembered for the last `most` problems, unless it
+    was cut short."""
+
+    def wrapped(make: Make[T]) -> Make[T]:
+        made: dict[Problem, T] = {}
+
+        @wraps(make)
+        def lookup(problem: Problem, stop: Callable[[], bool]) -> T:
+            if problem in made:
+                return made[problem]
+            found = make(problem, stop)
+            if not stop():
+                made[problem] = found
+                for first in list(made)[:-most]:
+                    made.pop(first, None)
+            return found
+
+        return lookup
+
+    return wrapped

@@ -39,7 +39,7 @@ from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.problem import Problem
 from eqlearn.search.robust import LOSSES, robustly
 from eqlearn.search.settings import DEFAULTS, SCIENCE, Settings, for_parts
-from eqlearn.search.step import Journal, Step, StepResult, take_step
+from eqlearn.search.step import Journal, Step, StepResult, recalled, take_step
 from eqlearn.search.units.dimensional import dimensionally
 from eqlearn.validation.groups import taken_apart
 from eqlearn.validation.options import (
@@ -205,6 +205,7 @@ def discover(
     training, validation = split_rows(table, settings.validation, settings.enough_rows, seed)
     outside = read_outside(extrapolation, X, table.y.shape[1], names)
     deadline, last, end = _deadlines(began, seconds, table.rows, settings)
+    share = math.inf if seconds is None else settings.shares.proposals * seconds
     # Formulas are read and compared on so large a sample that more rows would add nothing.
     read_rows = settings.reading.rows
     shown = split_rows(training, 1 - read_rows / training.rows, read_rows + 1, seed)[0]
@@ -230,7 +231,7 @@ def discover(
             workers = 1 if curriculum.generation(rounds) == 1 else n_jobs
             tasks = curriculum.steps(rounds, archive.parents)
             seen_so_far = replace(problem, settled=archive.settled)
-            for result in _run(tasks, seen_so_far, deadline, workers, journal):
+            for result in _run(tasks, seen_so_far, deadline, share, workers, journal):
                 archive.add(result, last)
                 started, exact, rounds = started + result.started, exact + result.exact, rounds + 1
                 failures.update(result.failures)
@@ -271,19 +272,25 @@ def _deadlines(
 
 
 def _run(
-    tasks: Iterator[Step], problem: Problem, deadline: Deadline, n_jobs: int | None, journal: Journal | None
+    tasks: Iterator[Step],
+    problem: Problem,
+    deadline: Deadline,
+    share: float,
+    n_jobs: int | None,
+    journal: Journal | None,
 ) -> Iterator[StepResult]:
     """The rounds' results in order; remembered ones, which come first, are not run again. No worker waits:
-    one that is done begins with the next round, whichever rounds the others are at."""
+    one that is done begins with the next round, whichever rounds the others are at. A round looks for
+    proposals for at most the seconds of its `share`."""
     fresh: list[Step] = []
     for task in tasks:
-        known = _recalled(task, journal)
+        known = recalled(task, journal)
         if known is None:
             fresh.append(task)
             break
         yield known
     snapshot = RegistrySnapshot.taken()
-    jobs = (joblib.delayed(_one)(snapshot, task, problem, deadline) for task in chain(fresh, tasks))
+    jobs = (joblib.delayed(_one)(snapshot, task, problem, deadline, share) for task in chain(fresh, tasks))
     results = joblib.Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(jobs)
     try:
         for result in results:
@@ -296,20 +303,11 @@ def _run(
             results.close()
 
 
-def _recalled(task: Step, journal: Journal | None) -> StepResult | None:
-    """What a journal remembers of a step, which must be the same step."""
-    known = None if journal is None else journal.recall(task.number)
-    if known is not None and known.method != task.method:
-        raise InvalidArgument(
-            f"round {task.number} of the journal was made by {known.method!r}, where this search takes "
-            f"{task.method!r}: other settings or another version of eqlearn began it; begin anew"
-        )
-    return known
-
-
-def _one(snapshot: RegistrySnapshot, task: Step, problem: Problem, deadline: Deadline) -> StepResult:
+def _one(
+    snapshot: RegistrySnapshot, task: Step, problem: Problem, deadline: Deadline, share: float
+) -> StepResult:
     with one_thread():  # in whichever thread or process this is
-        return take_step(task, problem, deadline)
+        return take_step(task, problem, deadline, deadline.within(share))
 
 
 def _brief(candidate: Candidate, settings: Settings) -> bool:
@@ -342,9 +340,6 @@ def _ended(
         return "out of restarts"
     if not settings.networks and not curriculum.evolves and rounds >= len(curriculum.scheduled):
         return "no further gain"
-    if (
-        rounds >= curriculum.first_pass(archive.settled)
-        and archive.rounds_without_gain >= curriculum.patience
-    ):
+    if rounds >= curriculum.first_pass and archive.rounds_without_gain >= curriculum.patience:
         return "no further gain"
     return ""

@@ -19,17 +19,12 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
-    "linear", "rational", "profiled", "affine", "span", "subsets", "symmetry", "products", "product-library",
-    "evolution", "pairs", "sums", "wide-span", "elimination",
+    "linear", "rational", "profiled", "affine", "span", "subsets", "products", "evolution",
+    "symmetry", "pairs", "sums", "wide-span", "elimination",
 )  # fmt: skip
 MAX_DEGREE = 8  # polynomials of a higher one come to rounding near any smooth function of one column
 # What `sketches`, an earlier name of `strategies`, called some of them.
-FORMER_NAMES = {
-    "scanned": "profiled",
-    "reduced": "symmetry",
-    "modulated": "product-library",
-    "banks": "elimination",
-}
+FORMER_NAMES = {"scanned": "profiled", "reduced": "symmetry", "modulated": "affine", "banks": "elimination"}
 
 
 @tuned
@@ -74,8 +69,6 @@ class Library:
     max_arguments: int = 100
     max_atoms: int = 8_000
     max_factors: int = 90  # of each side of a product of two functions
-    max_carried: int = 16_000  # products of a function and powers of other columns
-    max_carried_fits: int = 8
     max_fits: int = 40
     max_exact_fits: int = 6  # where one is exact
     max_paired: int = 1000  # atoms of which all pairs are tried: memory holds the square of it
@@ -89,13 +82,12 @@ class IslandSettings:
     Trees have at most `max_nodes` nodes and `max_constants` constants that are fitted, in `steps` steps, for
     the best `fitted` children of a generation. Parents win tournaments of `tournament`. Children are made by
     insertion, replacement, crossover, hoisting or swapping with the chances `kinds`. The part `plain` forgets
-    its own scale and offset before it is asked what a node should be, on `rows` rows; the answer is the best
-    of `offered` subexpressions, others in each generation, out of a bank of `entries`. A node costs between
-    the two of `parsimony`, in logarithms of the error. After `generations`, or `shortening` more once
-    something is exact, the `last` best at different prices are fitted in `last_steps`; of laws that are exact
-    at once, `kept` are taken. A search in noise ends
-    after `patience` rounds without a better score. What would make a tree whole has at most `closing_terms`
-    terms.
+    its own scale and offset before it is asked what a node should be, on `rows` rows (all, where values hold
+    noise); the answer is the best of `offered` subexpressions, others in each generation, out of a bank of
+    `entries`. A node costs between the two of `parsimony`, in logarithms of the error. After `generations`,
+    or `shortening` more once something is exact, the `last` best at different prices (`noisy_last` in noise)
+    are fitted in `last_steps`; of laws that are exact at once, `kept` are taken. A search in noise ends after
+    `patience` rounds without a better score. What would make a tree whole has at most `closing_terms` terms.
     """
 
     members: int = 300
@@ -113,6 +105,7 @@ class IslandSettings:
     parsimony: tuple[float, float] = (0.02, 0.6)
     shortening: int = 4
     last: int = 2
+    noisy_last: int = 6
     last_steps: int = 40
     kept: int = 4
     patience: int = 4
@@ -174,7 +167,8 @@ class Reading:
     nothing shorter is likely, and a longer one when a second round is exact as well; `patience` is how many
     rounds may yet shorten an exact formula. Formulas are compared on at most `rows`, and refitted to rows
     that were held out where there are at most `max_refit_rows`. Sums of columns more than `max_behind` nats
-    behind the best by Akaike's criterion are not read, and at most `max_sums` are. What looks like noise is
+    behind the best by Akaike's criterion are not read, and at most `max_sums` are. In noise,
+    the `max_pruned` shortest descriptions are tried without each of their parts. What looks like noise is
     taken for it up to the part `max_noise` of the target's spread.
     """
 
@@ -189,13 +183,16 @@ class Reading:
     max_refit_rows: int = 5000
     max_behind: float = 8.0
     max_sums: int = 8
+    max_pruned: int = 6
 
 
 @tuned
 class Shares:
-    """Shares of a budget of time: until rounds end, and for the last fit, at least and at most."""
+    """Shares of a budget of time: until rounds end, for what one round may look for proposals (so that a
+    strategy that takes long leaves time to the others), and for the last fit, at least and at most."""
 
     rounds: float = 0.88
+    proposals: float = 0.3
     last_fit: float = 0.04
     max_last_fit: float = 0.2
 

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eqlearn.errors import WrongType
+from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import ENOUGH_LOSS, EXACT_LOSS, EXACT_SHARE, NO_COEFFICIENT
 from eqlearn.search.ansatz.layout import Ansatz, layout
@@ -75,13 +75,15 @@ class StepResult:
     failures: dict[str, int] = field(default_factory=dict)
 
 
-def take_step(task: Step, problem: Problem, stop: Callable[[], bool] = never) -> StepResult:
-    """Runs one round of the search."""
+def take_step(
+    task: Step, problem: Problem, stop: Callable[[], bool] = never, proposed: Callable[[], bool] | None = None
+) -> StepResult:
+    """Runs one round of the search, whose proposals end when `proposed()` holds, if that is sooner."""
     rng = np.random.default_rng([task.seed, task.draw])
     fits: list[Fit] = []
     failures: Counter[str] = Counter()
     started = 0 if task.island is None else problem.settings.island.members  # the trees an island begins with
-    for batch in _alike(sorted(_starts(task, problem, rng, stop), key=_kind), _kind):
+    for batch in _alike(sorted(_starts(task, problem, rng, proposed or stop), key=_kind), _kind):
         started += len(batch)
         found, reasons = _solve(task, problem, batch, rng, stop)
         fits += found
@@ -257,6 +259,17 @@ class Journal(Protocol):
     def recall(self, number: int) -> StepResult | None: ...
 
     def record(self, result: StepResult) -> None: ...
+
+
+def recalled(task: Step, journal: Journal | None) -> StepResult | None:
+    """What a journal remembers of a step, which must be the same step."""
+    known = None if journal is None else journal.recall(task.number)
+    if known is not None and known.method != task.method:
+        raise InvalidArgument(
+            f"round {task.number} of the journal was made by {known.method!r}, where this search takes "
+            f"{task.method!r}: other settings or another version of eqlearn began it; begin anew"
+        )
+    return known
 
 
 @dataclass

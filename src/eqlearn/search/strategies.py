@@ -13,7 +13,7 @@ from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_SHARE
 from eqlearn.search.ansatz.layout import Ansatz, Sum
-from eqlearn.search.ansatz.library_sums import carried_ansatzes, sum_ansatzes
+from eqlearn.search.ansatz.library_sums import sum_ansatzes
 from eqlearn.search.ansatz.linear import allowed_banks, linear_ansatzes, profiled_ansatzes
 from eqlearn.search.ansatz.products import product_ansatzes
 from eqlearn.search.ansatz.rational import rational_ansatzes
@@ -113,8 +113,6 @@ _BUILT_IN = (
     Strategy("span", span_ansatzes, clean=True),  # sums of the simplest, and one operation with any other
     Strategy("wide-span", wide_span_ansatzes, clean=True),  # any other of many more
     Strategy("symmetry", symmetry_ansatzes, settled=False),  # all of these, in fewer variables
-    # A polynomial, and functions times powers.
-    Strategy("product-library", carried_ansatzes, library=True, settled=False),
     Strategy("sums", sum_ansatzes, library=True, settled=False),  # of functions out of the library
     Strategy("elimination", elimination_ansatzes, exact=False),  # for any law: sums of many inputs
 )

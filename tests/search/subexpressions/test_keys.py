@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eqlearn.search.subexpressions.keys import Keys
+from eqlearn.search.subexpressions.keys import MOST_ALIKE, Keys
 
 ROWS = 24
 RNG = np.random.default_rng(0)
@@ -40,3 +40,14 @@ def test_what_is_not_finite_or_constant_matches_nothing(keys):
     share, asked = keys.seen(values)
     assert not (share < 1e-3).any()
     assert keys.matches(asked) == []
+
+
+def test_a_direction_that_many_entries_have_tells_nothing():
+    many = Keys(BASIS, [np.repeat(ENTRIES[:1], MOST_ALIKE + 1, axis=0), ENTRIES[1:3]])
+    _, asked = many.seen(ENTRIES[:2])
+    assert many.matches(asked) == [(1, MOST_ALIKE + 1)]
+
+
+def test_once_the_clock_has_run_out_no_entries_are_taken_up():
+    none = Keys(BASIS, [ENTRIES], lambda: True)
+    assert none.matches(none.seen(ENTRIES[:2])[1]) == []

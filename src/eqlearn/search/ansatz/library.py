@@ -17,7 +17,6 @@ from eqlearn.numerics.criteria import EXACT_MATCH
 from eqlearn.numerics.least_squares import linear_fit
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.matching_pursuit import match
-from eqlearn.search.features import Features
 from eqlearn.search.networks.starts import angular_frequency
 from eqlearn.search.problem import Problem
 
@@ -80,18 +79,18 @@ class Atoms:
         size = self.features.size(place)
         return Atom(self.problem.samples.x[place] * size, Sum(((place, size),)), key, depth, depth + 1)
 
-    def monomials(self, power: float = 1.0, widest: int | None = None) -> list[Atom]:
-        """Products and quotients of columns that are positive, at most `widest` of them, each to the `power`
-        or its inverse: the exponential of a sum of their logarithms."""
+    def monomials(self) -> list[Atom]:
+        """Products and quotients of columns that are positive: the exponential of a sum of their
+        logarithms."""
         logs, exponential = self.features.logarithms, self.named("exp")
         if exponential is None or not logs:
             return []
         out: list[Atom] = []
-        for count in range(1, min(len(logs), widest or len(logs)) + 1):
+        for count in range(1, len(logs) + 1):
             group = list(combinations(range(len(logs)), count))
             if len(out) + len(group) * 2**count > self.library.max_monomials:
                 break
-            for chosen, powers in product(group, product((power, -power), repeat=count)):
+            for chosen, powers in product(group, product((1.0, -1.0), repeat=count)):
                 if all(p == 1 for p in powers) and count < 3:
                     continue  # columns and quadratics hold those
                 pairs = list(zip(powers, chosen, strict=True))
@@ -227,14 +226,6 @@ def parity(primitive: Primitive) -> bool:
     g = torch.tensor([0.3, 0.7, 1.1], dtype=torch.float64)
     there, back = primitive(g), primitive(-g)
     return bool(torch.allclose(there, back) or torch.allclose(there, -back))
-
-
-def involved(term: Sum, features: Features) -> set[int]:
-    """The columns that a term depends on."""
-    places = {i for place, _ in term.inputs for i in features.factors(place)}
-    count = len(features.scales)
-    own = {i if i < count else features.logarithms[i - count] for i in places}
-    return own.union(*(involved(a, features) for unit, _ in term.units for a in unit.arguments))
 
 
 def matches(

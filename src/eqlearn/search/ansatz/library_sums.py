@@ -1,9 +1,9 @@
-"""Sums of few functions out of the library, alone or times powers beside a polynomial."""
+"""Sums of few functions out of the library, beside a polynomial."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import combinations, islice
+from itertools import combinations
 
 import torch
 from torch import Tensor
@@ -15,7 +15,6 @@ from eqlearn.search.ansatz import library as lib
 from eqlearn.search.ansatz.layout import Ansatz, Sum
 from eqlearn.search.ansatz.library import Atom, Atoms, Matched, until
 from eqlearn.search.ansatz.target_transform import TargetTransform
-from eqlearn.search.networks.starts import angular_frequency
 from eqlearn.search.problem import Problem
 
 
@@ -108,52 +107,3 @@ def matched_sums(
                 readout = readout + atoms[place].term * c
         score = match_score(error, len(target), len(support), len(inputs), floor=EXACT_MATCH)
         yield Matched(Ansatz(transform, readout), tuple(sorted(keys[i] for i in support)), score, error)
-
-
-def carried_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[Ansatz]:
-    """Networks that are linear in a bank of inputs and in one or two products of a function and powers."""
-    if problem.samples.y.shape[0] != 1:
-        return []
-    given, problem = problem, problem.thinned(problem.settings.library.rows)
-    library = problem.settings.library
-    atoms = list(islice(until(stop, _carried(Atoms(problem))), library.max_carried))
-    if not atoms or stop():
-        return []
-    values = torch.stack([a.value for a in atoms])
-    found: list[Matched] = []
-    for bank in _banks(problem, 2):
-        if stop() or any(m.exact for m in found):
-            break
-        found += matched_sums(problem, None, bank, atoms, values, 2, stop)
-    return lib.best_ansatzes(found, problem, given)[: library.max_carried_fits]
-
-
-def _carried(some: Atoms) -> Iterator[Atom]:
-    times, features, columns = some.named("mul"), some.features, some.columns
-    if times is None:
-        return
-    powers = [*some.monomials(), *some.monomials(power=0.5, widest=2)]
-    if len(columns) > 2:  # of two, the library of sums holds the others
-        powers = [*columns, *some.quadratics, *powers]
-    mixed = [q for q in some.quadratics if len(lib.involved(q.term, features)) == 2]
-    carriers = [(p, lib.involved(p.term, features)) for p in powers]
-    for function in _functions(some, [*columns, *mixed]) if carriers else ():
-        inside = lib.involved(function.term, features)
-        yield function
-        for carrier, outside in carriers:
-            if not inside & outside and max(carrier.depth, function.depth) < some.problem.hidden_layers:
-                yield _times(times, carrier, function)
-
-
-def _functions(some: Atoms, arguments: list[Atom]) -> Iterator[Atom]:
-    """Functions of arguments in the user's units, as they stand, of twice or of minus them."""
-    for argument in arguments:
-        for primitive in some.unary:
-            if lib.homogeneous(primitive) and primitive.name != "log":
-                continue  # the powers hold those
-            rate = angular_frequency(primitive)
-            factors = (1 / rate, 2 / rate) if rate else (1.0,) if lib.parity(primitive) else (1.0, -1.0)
-            for factor in factors:
-                value = primitive(factor * argument.value)
-                if bool(torch.isfinite(value).all()):
-                    yield argument.inside(primitive, value, factor)

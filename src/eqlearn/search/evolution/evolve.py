@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from eqlearn.search.ansatz.terms import holds
 from eqlearn.search.evolution.closing import Closing
 from eqlearn.search.evolution.island import Island, Rated
 from eqlearn.search.evolution.trees import Operations
-from eqlearn.search.problem import Problem
+from eqlearn.search.problem import Problem, remembered
 from eqlearn.search.subexpressions.bank import Bank, exact_ground, grown, is_for_banks
 from eqlearn.search.subexpressions.pairs import in_seen_units, target_values
 
@@ -33,7 +32,7 @@ class Ground:
     @classmethod
     def of(cls, problem: Problem, stop: Callable[[], bool]) -> Ground:
         settings, scales = problem.settings.island, problem.features.scales
-        some = problem.thinned(settings.rows)
+        some = problem if problem.noisy else problem.thinned(settings.rows)
         columns = some.samples.x[: len(scales)].numpy() * np.array(scales)[:, None]
         bank = grown(some, settings.entries, stop)
         closing = None
@@ -44,7 +43,7 @@ class Ground:
         return cls(columns, target_values(some, None), bank, operations, closing)
 
 
-_ground = lru_cache(maxsize=1)(Ground.of)  # of the search that is under way
+_ground = remembered(1)(Ground.of)  # of the search that is under way
 
 
 def evolved_ansatzes(
@@ -67,7 +66,8 @@ def evolved_ansatzes(
         left -= 1
         if float(place.population.error.min()) < EXACT_LOSS:
             left = min(left, settings.shortening)  # what is exact may yet be said in fewer words
-    chosen = _front(place.population, settings.last)
+    last = settings.noisy_last if problem.noisy else settings.last
+    chosen = _front(place.population, last)
     trees = place.polished(chosen.trees, settings.last_steps) if len(chosen.trees) else chosen.trees
     scales = problem.features.scales
     return [in_seen_units(Ansatz(None, trees.term(i, scales)), problem) for i in range(len(trees))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -19,13 +19,14 @@ from eqlearn.search.ansatz.layout import Sum, Unit
 from eqlearn.search.ansatz.library import homogeneous, parity
 from eqlearn.search.ansatz.terms import Terms
 from eqlearn.search.networks.starts import angular_frequency
-from eqlearn.search.problem import Problem, thinned_rows
+from eqlearn.search.problem import Problem, remembered, thinned_rows
 from eqlearn.search.settings import MAX_DEGREE
 from eqlearn.search.subexpressions.bank_settings import BankSettings
 
 # How an entry is made: of a column, a sum, a difference, or a primitive of a factor times entries, plus a
 # shift.
 Made = tuple["Primitive | str", tuple[int, ...], float, float]
+
 
 OPERATIONS: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "*": np.multiply,
@@ -114,7 +115,7 @@ def grown(
     return Bank(values, costs[order], order.tolist(), growth.made, scales, growth.led)
 
 
-@lru_cache(maxsize=2)  # of the search that is under way, and of one in fewer variables
+@remembered(2)  # of the search that is under way, and of one in fewer variables
 def exact_ground(problem: Problem, stop: Callable[[], bool]) -> tuple[Problem, Bank]:
     """The rows on which exact laws are looked for, and the bank that all who look for them share."""
     settings = problem.settings.bank

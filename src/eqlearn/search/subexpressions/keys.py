@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import takewhile
 
 import numpy as np
 
+from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import NEGLIGIBLE, SAME_KEY
+
+MOST_ALIKE = (
+    60  # a direction that more entries have is that of one row far from all others, and tells nothing
+)
 
 
 class Keys:
@@ -14,16 +20,20 @@ class Keys:
     `(rows, dimensions)` with orthonormal columns: values that are a factor times an entry and a sum in the
     span have the same.
 
-    A direction is told by three numbers, its components along three others.
+    A direction is told by three numbers, its components along three others. Once `stop()` holds, no more
+    entries are taken up.
     """
 
-    def __init__(self, basis: np.ndarray, blocks: Iterable[np.ndarray]) -> None:
+    def __init__(
+        self, basis: np.ndarray, blocks: Iterable[np.ndarray], stop: Callable[[], bool] = never
+    ) -> None:
         directions = np.random.default_rng(0).normal(size=(len(basis), 3))
         directions -= basis @ (basis.T @ directions)
         constant = np.full((len(basis), 1), len(basis) ** -0.5)
         self.dimensions = basis.shape[1]
         self.seen_along = np.concatenate([basis, directions, constant], axis=1)
-        keys = np.concatenate([self.seen(block)[1] for block in blocks])
+        seen = [self.seen(block)[1] for block in takewhile(lambda block: not stop(), blocks)]
+        keys = np.concatenate([np.empty((0, 3)), *seen])
         self.order = np.argsort(keys[:, 0], kind="stable")  # those that are not numbers come last
         self.keys = keys[self.order]
 
@@ -49,6 +59,7 @@ class Keys:
         )
         found = []
         for k in np.flatnonzero((high > low) & np.isfinite(asked[:, 0])).tolist():
-            near = np.abs(self.keys[low[k] : high[k]] - asked[k]).max(axis=1) < SAME_KEY
-            found += [(k, int(self.order[low[k] + i])) for i in np.flatnonzero(near)]
+            near = np.flatnonzero(np.abs(self.keys[low[k] : high[k]] - asked[k]).max(axis=1) < SAME_KEY)
+            if len(near) <= MOST_ALIKE:
+                found += [(k, int(self.order[low[k] + i])) for i in near]
         return found

@@ -70,7 +70,7 @@ def _spanned(problem: Problem, spans: tuple[Span, ...], stop: Callable[[], bool]
         some, bank = _ground(problem, span, stop)
         if stop():
             break
-        frame = _Frame(some, bank, span)
+        frame = _Frame(some, bank, span, stop)
         for transform, whole in zip(some.targets, problem.targets, strict=True):
             found += frame.laws(transform, whole, stop)
         if found or stop():
@@ -91,14 +91,14 @@ def _ground(problem: Problem, span: Span, stop: Callable[[], bool]) -> tuple[Pro
 class _Frame:
     """A span, and what is looked up beside it."""
 
-    def __init__(self, problem: Problem, bank: Bank, span: Span) -> None:
+    def __init__(self, problem: Problem, bank: Bank, span: Span, stop: Callable[[], bool]) -> None:
         self.problem, self.bank, self.span = problem, bank, span
         self.times, self.over = (problem.vocabulary.named(name) for name in ("mul", "div"))
         self.count = bank.led + span.simplest
         self.vectors = np.concatenate([np.ones((1, bank.values.shape[1])), bank.normed[: self.count]])
         self.basis = orthonormal(self.vectors)
         self.met: Looked = Couples(bank, span.coupled, self.times, self.over) if span.coupled else bank
-        self.keys = Keys(self.basis, self.met.blocks())
+        self.keys = Keys(self.basis, self.met.blocks(), stop)
         self.units = [None, *(p for p in problem.vocabulary.unary if p.name != "id")]
 
     def laws(
