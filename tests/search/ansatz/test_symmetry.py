@@ -30,6 +30,13 @@ def test_a_function_without_symmetry_is_left_alone():
     assert reduced(problem_of("sin(2*a)+b**2*a+exp(b)/a", ("a", "b"))) is None
 
 
+@pytest.mark.parametrize("slope", [800, -800])
+def test_powers_that_overflow_are_no_factors(slope):
+    state = reduced(problem_of(f"sin(30*a)*exp({slope}*(b - 2))", ("a", "b"), low=2.0, high=2.01))
+
+    assert state is None or (state.target.isfinite().all() and state.target.any())
+
+
 def test_a_formula_of_the_smaller_problem_holds_in_the_larger():
     problem = problem_of("a*b**2*(1+c)", ("a", "b", "c"))
     state = reduced(problem)

@@ -51,6 +51,12 @@ class Reduction:
     def divided(self) -> bool:
         return bool(self.factor.inputs)
 
+    @property
+    def in_range(self) -> bool:
+        """Whether nothing overflows, or vanishes: an input that hardly varies may seem to have any power."""
+        values = torch.stack([self.target, *(column.value for column in self.columns)])
+        return bool(values.isfinite().all() and values.any(dim=1).all())
+
 
 def reduced(problem: Problem, stop: Callable[[], bool] = never) -> Reduction | None:
     """The target with as few variables as its symmetries allow; none if it has no symmetry, or if `stop()`
@@ -66,7 +72,10 @@ def reduced(problem: Problem, stop: Callable[[], bool] = never) -> Reduction | N
     for _ in range(2 * len(columns)):
         if stop():
             return None
-        options = (o for o in _options(state, problem) if o[0] <= problem.settings.symmetry.tolerance)
+        options = (
+            o for o in _options(state, problem)
+            if o[0] <= problem.settings.symmetry.tolerance and o[1].in_range
+        )  # fmt: skip
         best = min(options, key=lambda option: option[0], default=None)
         if best is None:
             break
