@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import FLATTEST
 from eqlearn.numerics.least_squares import linear_fit
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.target_transform import transforms
@@ -53,9 +54,11 @@ class Reduction:
 
     @property
     def in_range(self) -> bool:
-        """Whether nothing overflows, or vanishes: an input that hardly varies may seem to have any power."""
-        values = torch.stack([self.target, *(column.value for column in self.columns)])
-        return bool(values.isfinite().all() and values.any(dim=1).all())
+        """Whether nothing overflows or vanishes, as where an input that hardly varies seems to have a high power,
+        and every column varies: a sum that is conserved is no input."""
+        columns = torch.stack([column.value for column in self.columns])
+        finite = bool(columns.isfinite().all() and self.target.isfinite().all() and self.target.any())
+        return finite and bool((columns.std(dim=1) > FLATTEST * columns.abs().amax(dim=1)).all())
 
 
 def reduced(problem: Problem, stop: Callable[[], bool] = never) -> Reduction | None:
