@@ -54,8 +54,8 @@ class Reduction:
 
     @property
     def in_range(self) -> bool:
-        """Whether nothing overflows or vanishes, as where an input that hardly varies seems to have a high power,
-        and every column varies: a sum that is conserved is no input."""
+        """Whether nothing overflows or vanishes, as where an input that hardly varies seems to have a high
+        power, and every column varies: a sum that is conserved is no input."""
         columns = torch.stack([column.value for column in self.columns])
         finite = bool(columns.isfinite().all() and self.target.isfinite().all() and self.target.any())
         return finite and bool((columns.std(dim=1) > FLATTEST * columns.abs().amax(dim=1)).all())
