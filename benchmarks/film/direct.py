@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ def swings(angle: np.ndarray) -> list[dict[str, float]]:
     below = np.flatnonzero((angle[:-1] < 0) & (angle[1:] >= 0))
     zeros = below - angle[below] / (angle[below + 1] - angle[below])
     found = []
-    for first, last in zip(zeros[:-1], zeros[1:], strict=True):
+    for first, last in pairwise(zeros):
         amplitude = float(np.ptp(angle[int(first) : int(last) + 2])) / 2
         longer = float(ellipk(np.sin(amplitude / 2) ** 2)) * 2 / np.pi
         period = float(last - first)
