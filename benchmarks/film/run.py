@@ -74,7 +74,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=None)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    args = vars(options) | {"real": str(options.real), "out": str(options.out)}
+    args = vars(options) | {"real": options.real and options.real.name, "out": str(options.out)}
     done = json.loads(options.out.read_text())["trials"] if options.out.exists() else []
     for seed in options.seeds:
         for name in ["real"] if options.real else options.films:

@@ -32,12 +32,13 @@ def test_a_constant_inside_a_term_is_tuned():
     assert np.isclose(atom.constants[0], 0.83, rtol=1e-3)
 
 
-def test_a_function_with_two_constants_is_found():
-    best = found(0.4 - X[:, 0] + 2 / (1 + np.exp(1.7 * X[:, 0] - 2.9)))[0]
+@pytest.mark.parametrize(("middle", "slope"), [(2.9, 1.7), (0.5, 0.2)])
+def test_a_function_with_two_constants_is_found_however_gentle(middle, slope):
+    best = found(0.4 - X[:, 0] + 2 / (1 + np.exp(slope * X[:, 0] - middle)))[0]
 
     (atom,) = best.atoms
     assert len(best.terms) == 3
-    assert np.allclose(np.abs(atom.constants), [2.9, 1.7], rtol=1e-3)
+    assert np.allclose(np.abs(atom.constants), [middle, slope], rtol=1e-3)
 
 
 def test_of_exact_values_longer_sums_are_kept_too():

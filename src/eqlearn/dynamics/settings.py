@@ -32,9 +32,9 @@ class MotionSettings:
     `beam` best of each length grow, among them the best pairs beside each of the `max_given` simplest
     terms and beside each two of `max_twice_given`. Terms with constants inside are seen beside
     `max_beside` monomials, pairs of them beside each two of `max_few`; the `tuned` best of each length
-    are tuned in about `max_tries` steps for each constant, at most by `tuning_reach` beyond those that
-    are tried, and grow `max_grown` times, to at most `max_tuned` terms. A short sum that many more terms
-    mend by less than a factor `settled` is the law. What is left of exact values counts as `clean_rows`
+    are tuned in about `max_tries` steps for each constant, where not exact by at most `tuning_reach` beyond
+    those that are tried, and grow `max_grown` times, to at most `max_tuned` terms. A short sum that many more
+    terms mend by less than a factor `settled` is the law. What is left of exact values counts as `clean_rows`
     residuals: it is the integrators', and not independent. At most `max_sums`, at most `max_behind` nats
     behind the best, are simulated; it takes one of `symbols` to write each part of a term. In at most
     `max_reweighted` times, noise inside the terms is counted, too. Coefficients

@@ -276,7 +276,8 @@ class TermSearch:
         method = "lm" if len(weak.target) >= len(start) else "trf"
         found = least_squares(left, start, method=method, max_nfev=tries, xtol=1e-9, ftol=1e-3)
         tuned = self._sum(weak, with_constants(found.x))
-        return tuned if tuned.loss < one.loss and all(map(self._bends, tuned.atoms)) else one
+        bent = tuned.loss < EXACT_WEAK or all(map(self._bends, tuned.atoms))
+        return tuned if tuned.loss < one.loss and bent else one
 
     def _bends(self, atom: Atom) -> bool:
         """Whether a constant is about as large as those that were tried: far from them a function is a

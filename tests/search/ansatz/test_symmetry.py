@@ -1,5 +1,7 @@
 """Reductions: symmetries seen in slopes, and formulas brought back to all variables."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -28,6 +30,22 @@ def test_symmetries_leave_fewer_variables(formula, variables, left):
 
 def test_a_function_without_symmetry_is_left_alone():
     assert reduced(problem_of("sin(2*a)+b**2*a+exp(b)/a", ("a", "b"))) is None
+
+
+@pytest.mark.parametrize("slope", [800, -800])
+def test_powers_that_overflow_are_no_factors(slope):
+    state = reduced(problem_of(f"sin(30*a)*exp({slope}*(b - 2))", ("a", "b"), low=2.0, high=2.01))
+
+    assert state is None or (state.target.isfinite().all() and state.target.any())
+
+
+def test_a_sum_that_is_conserved_is_no_variable():
+    problem = problem_of("a + b**2", ("a", "b"))
+    x = problem.samples.x.clone()
+    x[1] = (4.0 - x[0] * problem.features.scales[0]) / problem.features.scales[1]
+    samples = replace(problem.samples, x=x, y=(2 * problem.features.scales[0] * x[:1]).sin())
+
+    assert reduced(replace(problem, samples=samples)) is None
 
 
 def test_a_formula_of_the_smaller_problem_holds_in_the_larger():

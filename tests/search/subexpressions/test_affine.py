@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from eqlearn.nn.primitives import parse_set
 from eqlearn.search.networks.structures import Vocabulary
@@ -35,6 +36,13 @@ def test_a_quotient_beside_a_subexpression():
     problem = problem_of("x - y/(2*y + z + 6.9) + x*tanh(z/y)", ["x", "y", "z"], settings=SMALL)
 
     assert nearest(problem) < 1e-7
+
+
+def test_inputs_that_are_constant_have_no_subexpressions():
+    problem = problem_of("x + y", ["x", "y"], settings=SMALL)
+    still = replace(problem.samples, x=torch.ones_like(problem.samples.x))
+
+    assert affine_ansatzes(replace(problem, samples=still)) == []
 
 
 def test_what_is_left_is_what_least_squares_leave():

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from eqlearn.numerics.budget import never
+from eqlearn.numerics.criteria import FLATTEST
 from eqlearn.numerics.least_squares import linear_fit
 from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
 from eqlearn.search.ansatz.target_transform import transforms
@@ -51,6 +52,14 @@ class Reduction:
     def divided(self) -> bool:
         return bool(self.factor.inputs)
 
+    @property
+    def in_range(self) -> bool:
+        """Whether nothing overflows or vanishes, as where an input that hardly varies seems to have a high
+        power, and every column varies: a sum that is conserved is no input."""
+        columns = torch.stack([column.value for column in self.columns])
+        finite = bool(columns.isfinite().all() and self.target.isfinite().all() and self.target.any())
+        return finite and bool((columns.std(dim=1) > FLATTEST * columns.abs().amax(dim=1)).all())
+
 
 def reduced(problem: Problem, stop: Callable[[], bool] = never) -> Reduction | None:
     """The target with as few variables as its symmetries allow; none if it has no symmetry, or if `stop()`
@@ -66,7 +75,10 @@ def reduced(problem: Problem, stop: Callable[[], bool] = never) -> Reduction | N
     for _ in range(2 * len(columns)):
         if stop():
             return None
-        options = (o for o in _options(state, problem) if o[0] <= problem.settings.symmetry.tolerance)
+        options = (
+            o for o in _options(state, problem)
+            if o[0] <= problem.settings.symmetry.tolerance and o[1].in_range
+        )  # fmt: skip
         best = min(options, key=lambda option: option[0], default=None)
         if best is None:
             break

@@ -65,6 +65,8 @@ def affine_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[
     some, bank = exact_ground(problem, stop)
     algebra = Algebra(some)
     entries = Entries(bank, algebra)
+    if not len(entries.values):  # as where all inputs are constant
+        return []
     targets = [
         (target_values(some, t), whole) for t, whole in zip(some.targets, problem.targets, strict=True)
     ]
