@@ -129,7 +129,7 @@ def check_moving(field: Field, targets: Iterable[str]) -> None:
     """Refuses targets that never change."""
     for name in targets:
         every = [one[name] for one in field.experiments]
-        if all(float(np.nanmax(np.abs(v - v[..., :1]), initial=0.0)) == 0 for v in every):
+        if all(float(np.nanmax(np.abs(np.diff(v, axis=-1)), initial=0.0)) == 0 for v in every):
             raise InvalidArgument(
                 f"{name} is at rest: it never changes in time, so it has no equation; name the others as "
                 "`targets`, or leave it out"
@@ -185,7 +185,9 @@ def _coordinates(axes: Any, time: str) -> dict[str, Array]:
         raise InvalidArgument(f"`axes` must be time and one to three of space, got {listed(list(axes))}")
     found = {}
     for name, given in axes.items():
-        values = np.asarray(given, dtype=np.float64).squeeze()
+        if (values := np.asarray(given).squeeze()).dtype.kind not in "fiu":
+            raise WrongType(f"axis {name} must hold numbers, got {values.dtype}")
+        values = values.astype(np.float64)
         if values.ndim != 1 or len(values) < 2:
             raise InvalidArgument(f"axis {name} must hold at least two coordinates, got shape {values.shape}")
         if not np.isfinite(values).all() or not (np.diff(values) > 0).all():
@@ -227,6 +229,8 @@ def _values(
             f"`{name}` holds {counted(holes, 'NaN or infinite value')}; fill them, or leave them out with "
             "`masked=True`"
         )
+    if holes == values.size:
+        raise NotFinite(f"`{name}` holds nothing but NaN; leave it out")
     return np.where(np.isfinite(values), values, np.nan) if holes else values
 
 
@@ -247,7 +251,7 @@ def _wraps(field: Field, place: int) -> bool:
     lines = []
     for one in field.experiments:
         for name, values in one.items():
-            if not np.isfinite(values).all():
+            if not np.isfinite(values).all() or field.spreads[name] == 0:
                 return False
             moved = np.moveaxis(values, place, 0).astype(np.float64) / field.spreads[name]
             if not _smooth(moved.reshape(count, -1)):
@@ -266,14 +270,18 @@ def _smooth(lines: Array) -> bool:
 
 
 def _meet(lines: Array, scale: int) -> bool:
-    gaps = _gaps(np.concatenate([lines, lines[: 2 * scale - 1]]), scale)
+    """A shock that moves makes the mean gap large everywhere, but that at most times only where it stays."""
+    each = _gaps(np.concatenate([lines, lines[: 2 * scale - 1]]), scale)
     inside = len(lines) - 2 * scale + 1
-    return float(gaps[inside + scale - 1]) <= 1.5**2 * float(np.quantile(gaps[:inside], 0.9))
+    return all(
+        float(gaps[inside + scale - 1]) <= 1.5**2 * float(np.quantile(gaps[:inside], 0.9))
+        for gaps in (each.mean(axis=1), np.median(each, axis=1))
+    )
 
 
 def _gaps(lines: Array, count: int) -> Array:
-    """The mean square of how far straight lines through `count` points before and after each place miss each
-    other there, in value and in slope."""
+    """The squares of how far straight lines through `count` points before and after each place miss each
+    other there, in value and in slope, `(places, lines)`."""
     at = np.arange(count) - (count - 1) / 2
     slope = at / np.square(at).sum()
     value = 1 / count + slope * count / 2  # of the line, half a step after its last point
@@ -281,4 +289,4 @@ def _gaps(lines: Array, count: int) -> Array:
     before, after = windows[..., :count], windows[..., count:]
     values = before @ value - after @ value[::-1]
     slopes = (before @ slope - after @ slope) * count
-    return np.asarray((np.square(values) + np.square(slopes)).mean(axis=1))
+    return np.asarray(np.square(values) + np.square(slopes))
