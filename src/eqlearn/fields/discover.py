@@ -13,6 +13,7 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.errors import InvalidArgument
+from eqlearn.fields.boxes import in_memory
 from eqlearn.fields.evidence import Evidence, FormLike
 from eqlearn.fields.formulas import formula_laws
 from eqlearn.fields.found import FoundPDE, Reader
@@ -89,7 +90,8 @@ def discover_pde(
     """
     check_budget(seconds, None)
     check_settings(settings, FieldSettings)
-    field = fields if isinstance(fields, Field) else read_fields(fields, axes, time, periodic, masked)
+    whole = fields if isinstance(fields, Field) else read_fields(fields, axes, time, periodic, masked)
+    field = in_memory(whole, settings)
     checked_choice("form", form, FORMS)
     chosen = (
         field.names if targets is None else tuple(checked_choice("field", n, field.names) for n in targets)
