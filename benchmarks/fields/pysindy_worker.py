@@ -4,8 +4,8 @@ Run in the peers' environment, with the path of an .npz file that holds fields a
 JSON object on standard input: `fields`, `targets`, `axes`. Library: polynomials up to the third degree times
 derivatives in space up to the fourth (second in two dimensions) along each axis, as in its own notebooks;
 columns of size 1. An answer is a list for each target: an equation for each of ten thresholds, since nothing
-in the package chooses one. `derivatives` are finite differences (`PDELibrary`), `weak` integrals over 500 boxes
-(`WeakPDELibrary`), `ensemble` the mean of 20 fits of `weak` to resampled rows.
+in the package chooses one. `derivatives` are finite differences (`PDELibrary`), `weak` integrals over 500
+boxes (`WeakPDELibrary`), `ensemble` the mean of 20 fits of `weak` to resampled rows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def regression(kind: str, u: np.ndarray, axes: list[np.ndarray]) -> tuple[np.nda
         made = ps.PDELibrary(spatial_grid=grid, **common)
     else:
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        np.random.seed(0)  # of the boxes
+        np.random.seed(0)  # noqa: NPY002 (it draws its boxes by this)
         made = ps.WeakPDELibrary(spatiotemporal_grid=grid, K=BOXES, **common)
     kept = Kept(threshold=0.0)
     model = ps.SINDy(optimizer=kept, feature_library=made)

@@ -139,17 +139,23 @@ class Evidence:
         return float(np.mean([standard.score(r.fitted(places)) for r, standard in pairs]))
 
     def rank(self, places: Sequence[int]) -> tuple[float, float]:
-        """The score, and what decides between sums that noise explains alike: what they leave."""
-        left = np.mean([r.fitted(places).loss for r in self.regressions])
-        return self.score(places), float(left)
+        """The score, and what decides between sums that noise explains alike: how likely what they leave is,
+        which is the less spread the less noise they hold (minus the mean logarithm, twice)."""
+        left = 0.0
+        for regression, standard in zip(self.regressions, self.standards, strict=True):
+            one = regression.fitted(places)
+            spread = one.noise + standard.floor
+            left += math.log(spread) + one.loss / spread
+        return self.score(places), left / len(self.regressions)
 
     @cached_property
     def best(self) -> tuple[int, ...]:
         """The best support of which no term may be zero as far as its standard error says (chance alone puts
-        some among so many supports); of those that are as good as it, the shortest."""
+        some among so many supports); of those that are as good as it, the shortest and likeliest."""
         best = next((p for p in self.ranked if self.sure(p)), self.ranked[0])
         near = (p for p in self.ranked if self.score(p) < self.score(best) + AS_GOOD)
-        return min((p for p in near if len(p) < len(best) and self.sure(p)), key=len, default=best)
+        shorter = (p for p in near if len(p) <= len(best) and self.sure(p))
+        return min(shorter, key=lambda p: (len(p), self.rank(p)[1]), default=best)
 
     def sure(self, places: Sequence[int]) -> bool:
         """Whether all coefficients are further from zero than chance puts some of so many terms, at the width
