@@ -8,6 +8,9 @@ Each problem is solved from one start (`--seed`; development used 0) and shown c
 some parts of each field's root mean square, in so many `--draws`. Terms are right if the equations hold those
 of the truth and no others; where a function is inside, if values agree to 2 %. The coefficient error is the
 worst of all. What is in the file already is not run again.
+
+With `--peer`, a Python that has PySINDy, its three ways answer for the same arrays in the place of ours; each
+is right if it is at any of ten thresholds, with the coefficients that it has there.
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ from __future__ import annotations
 import argparse
 import json
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -67,17 +72,18 @@ def table(rows: list[dict], levels: list[float], command: str) -> str:
     title = " | ".join(f"noise {level:.0%}" for level in levels)
     lines = [
         f"Made by `{command}`. Right draws, and where there are any the worst (and of several the median) "
-        "error of a coefficient; what was found in place of the truth once for each.",
-        "",
-        f"| problem | {title} |",
-        "|---|" + "---|" * len(levels),
+        "error of a coefficient; what was found in place of the truth once for each. A peer has the best of "
+        "ten thresholds, by the truth; eqlearn has one setting."
     ]
-    for name in dict.fromkeys(r["problem"] for r in rows):
-        cells = [_cell([r for r in rows if (r["problem"], r["noise"]) == (name, level)]) for level in levels]
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    right = [sum(r["right"] for r in rows if r["noise"] == level) for level in levels]
-    of = [sum(r["noise"] == level for r in rows) for level in levels]
-    lines.append(f"| right | {' | '.join(f'{a} of {b}' for a, b in zip(right, of, strict=True))} |")
+    for method in dict.fromkeys(r.get("method", "eqlearn") for r in rows):
+        mine = [r for r in rows if r.get("method", "eqlearn") == method]
+        lines += ["", f"| {method} | {title} |", "|---|" + "---|" * len(levels)]
+        for name in dict.fromkeys(r["problem"] for r in mine):
+            cells = [_cell([r for r in mine if (r["problem"], r["noise"]) == (name, lv)]) for lv in levels]
+            lines.append(f"| {name} | {' | '.join(cells)} |")
+        right = [sum(r["right"] for r in mine if r["noise"] == level) for level in levels]
+        of = [sum(r["noise"] == level for r in mine) for level in levels]
+        lines.append(f"| right | {' | '.join(f'{a} of {b}' for a, b in zip(right, of, strict=True))} |")
     return "\n".join(lines) + "\n"
 
 
@@ -109,6 +115,37 @@ def measured(name: str, problem: Problem, level: float, draw: int, fields: dict,
     return row
 
 
+def of_peer(
+    python: Path, name: str, problem: Problem, level: float, draw: int, fields: dict, axes: dict
+) -> list[dict]:
+    """What PySINDy's three ways find, each at the threshold that suits it best."""
+    task = {"fields": list(fields), "targets": list(problem.truth), "axes": list(axes)}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "field.npz"
+        np.savez(path, **noisy(fields, level, draw), **axes)
+        command = [str(python), str(Path(__file__).with_name("pysindy_worker.py")), str(path)]
+        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, check=True)
+    told = json.loads(done.stdout)
+    rows = []
+    for way, answer in told["answers"].items():
+        verdicts, best = [], []
+        for terms, texts in zip(problem.truth.values(), answer["equations"], strict=False):
+            variables = tuple(sorted({s.name for e in (*texts, *terms) for s in sp.sympify(e).free_symbols}))
+            each = [(*judged(Equation.parse(e, variables), terms), e) for e in texts]
+            right, error, text = min(each, key=lambda v: (not v[0], v[1]))
+            verdicts.append((right, error))
+            best.append(text)
+        row = {
+            "method": f"PySINDy {told['version']}, {way}", "problem": name, "noise": level, "draw": draw,
+            "right": bool(verdicts) and all(v[0] for v in verdicts), "found": best, "unexplained": [],
+            "coefficient_error": max((v[1] for v in verdicts), default=float("nan")),
+            "failure": answer["failure"], "processor_seconds": answer["seconds"],
+        }  # fmt: skip
+        print(name, level, draw, row["method"], row["right"], row["coefficient_error"], flush=True)
+        rows.append(row)
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
@@ -117,10 +154,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--seed", type=int, default=100, help="of the starts, and of the first draw of noise")
+    parser.add_argument("--peer", type=Path, help="a Python with PySINDy, which answers in our place")
     options = parser.parse_args()
     held = json.loads(options.out.read_text()) if options.out.exists() else {"rows": [], "command": ""}
     rows = held["rows"]
-    done = {(r["problem"], r["noise"], r["draw"]) for r in rows}
+    done = {(r["problem"], r["noise"], r["draw"]) for r in rows if ("method" in r) == bool(options.peer)}
     command = held["command"] or f"python benchmarks/fields/run.py {' '.join(sys.argv[1:])}"
     for name, problem in SETS[options.set](options.seed).items():
         if options.only and name not in options.only:
@@ -133,7 +171,10 @@ def main() -> None:
         ]
         fields, axes = problem.make() if todo else ({}, {})
         for level, draw in todo:
-            rows.append(measured(name, problem, level, draw, fields, axes))
+            if options.peer:
+                rows += of_peer(options.peer, name, problem, level, draw, fields, axes)
+            else:
+                rows.append(measured(name, problem, level, draw, fields, axes))
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             plain = {
                 "command": command, "seed": options.seed, "memory_mb": memory, "environment": environment(),

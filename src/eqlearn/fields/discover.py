@@ -13,6 +13,7 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.errors import InvalidArgument
+from eqlearn.fields.boxes import in_memory
 from eqlearn.fields.evidence import Evidence, FormLike
 from eqlearn.fields.formulas import formula_laws
 from eqlearn.fields.found import FoundPDE, Reader
@@ -89,20 +90,21 @@ def discover_pde(
     """
     check_budget(seconds, None)
     check_settings(settings, FieldSettings)
-    field = fields if isinstance(fields, Field) else read_fields(fields, axes, time, periodic, masked)
+    whole = fields if isinstance(fields, Field) else read_fields(fields, axes, time, periodic, masked)
+    field = in_memory(whole, settings)
     checked_choice("form", form, FORMS)
-    check_enough(field, order, settings.highest(field))
-    spectra = {axis: spectrum(field, k) ** 2 for k, axis in enumerate(field.axes)}
-    check_resolved(field, spectra)
     chosen = (
         field.names if targets is None else tuple(checked_choice("field", n, field.names) for n in targets)
     )
+    check_enough(field, order, settings.highest(field))
+    check_moving(field, chosen)
+    spectra = {axis: spectrum(field, k) ** 2 for k, axis in enumerate(field.axes)}
+    check_resolved(field, spectra)
     if varies is not None:
         checked_choice("axis", varies, tuple(field.axes))
         if form == "strong":
             raise InvalidArgument("`varies` takes integrals, never derivatives at points; leave `form` out")
     options = (form, settings, checked_seed(seed), seconds, primitives, progress, varies)
-    check_moving(field, chosen)
     check_experiments(field, latents)
     task = _Task(field, order, chosen, *options, latents)
     return task.finish([task.kept(name, None if latents else journal) for name in chosen])
@@ -159,11 +161,13 @@ class _Task:
         if self.varies is not None:
             return [self._varying(terms, name)]
         evidence = self._evidence(terms, name)
-        if not evidence.settled and (
-            evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short
-        ):
-            more = [*terms, *pointwise(count, dimensions, self.highest), *self._weighted(count)]
-            evidence = self._evidence(more, name)
+        if not evidence.settled:
+            hard = evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short
+            further = pointwise(count, dimensions, self.highest) if hard else []
+            wider = self._evidence([*terms, *further, *self._weighted(count)], name)
+            # Coordinates are what noise hides least of all: where nothing else asks for them, they must win.
+            if hard or any(wider.terms[p].weight[1] for p in wider.best):
+                evidence = wider
         best = linear_law(evidence, evidence.best, self.names, sourceless=self.settings.sourceless)
         if self.form != "strong" and self._lacking(evidence):
             best = min([best, *self._functions(evidence, name, best)], key=lambda law: law.score)

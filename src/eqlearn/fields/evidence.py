@@ -13,7 +13,13 @@ import numpy as np
 
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.terms import Term
-from eqlearn.numerics.criteria import CHANCE_DEVIATIONS, FLOORS, chance_deviations, information_criterion
+from eqlearn.numerics.criteria import (
+    AS_GOOD,
+    CHANCE_DEVIATIONS,
+    FLOORS,
+    chance_deviations,
+    information_criterion,
+)
 from eqlearn.numerics.subsets import Regression, Subset, sparse_path
 
 
@@ -63,11 +69,12 @@ class Standard:
 
     def score(self, one: Subset) -> float:
         """Nats for what noise does not explain, and for the terms: a sum is neither better for cancelling
-        noise nor worse for holding more of it."""
-        base = max(one.noise, self.noise) + self.floor
+        noise nor worse for holding more of it, unless it leaves more than no sum at all does."""
+        idle = bool(one.places) and one.loss >= 1
+        base, misfit = (self.noise, one.loss) if idle else (max(one.noise, self.noise), one.misfit)
         count = max(round(self.observations), 2)
         return information_criterion(
-            count, 1 + one.misfit / base, len(one.places), places=max(self.places, 2)
+            count, 1 + misfit / (base + self.floor), len(one.places), places=max(self.places, 2)
         )
 
 
@@ -132,15 +139,23 @@ class Evidence:
         return float(np.mean([standard.score(r.fitted(places)) for r, standard in pairs]))
 
     def rank(self, places: Sequence[int]) -> tuple[float, float]:
-        """The score, and what decides between sums that noise explains alike: what they leave."""
-        left = np.mean([r.fitted(places).loss for r in self.regressions])
-        return self.score(places), float(left)
+        """The score, and what decides between sums that noise explains alike: how likely what they leave is,
+        which is the less spread the less noise they hold (minus the mean logarithm, twice)."""
+        left = 0.0
+        for regression, standard in zip(self.regressions, self.standards, strict=True):
+            one = regression.fitted(places)
+            spread = one.noise + standard.floor
+            left += math.log(spread) + one.loss / spread
+        return self.score(places), left / len(self.regressions)
 
     @cached_property
     def best(self) -> tuple[int, ...]:
-        """The best support of which no term may be zero as far as its standard error says; chance alone puts
-        some among so many supports."""
-        return next((p for p in self.ranked if self.sure(p)), self.ranked[0])
+        """The best support of which no term may be zero as far as its standard error says (chance alone puts
+        some among so many supports); of those that are as good as it, the shortest and likeliest."""
+        best = next((p for p in self.ranked if self.sure(p)), self.ranked[0])
+        near = (p for p in self.ranked if self.score(p) < self.score(best) + AS_GOOD)
+        shorter = (p for p in near if len(p) <= len(best) and self.sure(p))
+        return min(shorter, key=lambda p: (len(p), self.rank(p)[1]), default=best)
 
     def sure(self, places: Sequence[int]) -> bool:
         """Whether all coefficients are further from zero than chance puts some of so many terms, at the width

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from eqlearn.errors import InvalidArgument
+from eqlearn.errors import InvalidArgument, NotFinite
 from eqlearn.fields.hidden import Hidden
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.simulation import Grid, Lines, simulated
@@ -177,6 +177,8 @@ def _stacked(what: str, given: Any, names: tuple[str, ...], shape: tuple[int, ..
     arrays = [np.asarray(by_name[n], dtype=np.float64) for n in names]
     if any(a.shape != shape for a in arrays):
         raise InvalidArgument(f"`{what}` must have the grid's shape {shape}, got {[a.shape for a in arrays]}")
+    if not all(np.isfinite(a).all() for a in arrays):
+        raise NotFinite(f"`{what}` holds NaN or infinite values; fill them")
     return np.stack(arrays)
 
 

@@ -26,6 +26,9 @@ class FieldSettings:
     **Noise** is at most what differences up to the order `max_difference` leave. Below `clean`, of a field's
     spread, it leaves derivatives at points alone; what it adds to products is measured at `sampled_points`.
 
+    **Memory:** of fields of more than `max_values` in all, the liveliest of `boxes` boxes of so many is taken,
+    of at least `least_side` points along each axis.
+
     **Selection:** sums of up to `max_terms` columns, of which the best `beam` of each number are carried on,
     and `shortlist` compared at all widths; columns of which less than `min_signal` is not noise are not
     tried. Misfit that noise does not explain counts as `systematic_rows` independent ones (errors of a solver
@@ -74,6 +77,9 @@ class FieldSettings:
     max_difference: int = 10
     min_rows: int = 12
     finer: int = 4
+    max_values: int = 60_000_000
+    boxes: int = 256
+    least_side: int = 40
     max_amplified: float = 1.2
     max_amplified_clean: float = 100.0
     max_terms: int = 9

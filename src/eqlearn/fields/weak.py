@@ -17,7 +17,10 @@ from eqlearn.fields.terms import Jet, Order, Term
 from eqlearn.numerics.grids import local_polynomials, spectral
 from eqlearn.numerics.noise import product, white_noise
 from eqlearn.numerics.windows import Window, amplitudes, corner, half_width
-from eqlearn.validation.fields import Field
+from eqlearn.validation.fields import Field, thinned
+
+# Spectra are means over about so many lines.
+LINES = 400
 
 
 class Jets:
@@ -271,17 +274,11 @@ def spectrum(field: Field, place: int) -> np.ndarray:
     total = np.zeros(len(field.axes[axis]) // 2 + 1)
     for one in field.experiments:
         for name, values in one.items():
-            lines = np.moveaxis(_sampled(values, place), place, 0)
+            few = thinned(values, LINES * values.shape[place], whole=(place,))
+            lines = np.moveaxis(few, place, 0)
             lines = np.nan_to_num(lines.reshape(len(lines), -1).astype(np.float64))
             total += amplitudes(lines, axis in field.periodic) / max(field.spreads[name], 1e-300)
     return total
-
-
-def _sampled(values: np.ndarray, place: int, most: int = 400) -> np.ndarray:
-    """Every few lines along an axis, so that there are not many more than `most`."""
-    others = values.size // values.shape[place]
-    stride = max(1, round((others / most) ** (1 / max(values.ndim - 1, 1))))
-    return values[tuple(slice(None) if k == place else slice(None, None, stride) for k in range(values.ndim))]
 
 
 def _window(

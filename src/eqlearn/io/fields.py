@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,24 +18,26 @@ from eqlearn.validation.options import did_you_mean
 
 # A long table that fills less than this part of the grid of its coordinates is scattered, not a grid.
 FILLED = 0.5
+FOLDER, HDF5 = "folder", b"\x89HDF"
 
 
 def read_field(
     path: str | Path, fields: Sequence[str], time: str, space: Sequence[str], *, masked: bool = False
 ) -> Field:
     """The fields of these names on these axes: from .npz, .mat and .nc files, whose arrays have the same
-    names, or from a table with a column for each field and each axis. Arrays with one dimension more hold
-    several experiments, one after the other."""
-    suffix = Path(path).suffix.lower()
+    names, from a folder with an .npy file for each, which may be larger than memory, or from a table with a
+    column for each field and each axis. Arrays with one dimension more hold several experiments, one after
+    the other."""
+    suffix = FOLDER if Path(path).is_dir() else Path(path).suffix.lower()
     if suffix not in _READERS:
         return _from_table(path, fields, time, space, masked)
     name = repr(str(path))
-    if not Path(path).is_file():
+    if not Path(path).exists():
         raise InvalidFile(f"there is no file {name}")
     with in_one_sentence(name):
         arrays = _arrays(Path(path), suffix, (*fields, *space, time), name)
     axes = {a: np.asarray(arrays[a]).squeeze() for a in (*space, time)}
-    given = {f: np.squeeze(np.asarray(arrays[f])) for f in fields}
+    given = {f: np.squeeze(arrays[f]) for f in fields}
     shape = next(iter(given.values())).shape
     several = len(shape) == len(axes) + 1
     order = _order(shape[several:], axes, name)
@@ -46,6 +49,10 @@ def read_field(
 
 def _arrays(path: Path, suffix: str, wanted: Sequence[str], name: str) -> dict[str, Any]:
     """The wanted arrays of a file; nothing in it is run."""
+    if suffix != FOLDER and path.open("rb").read(len(HDF5)) == HDF5:
+        raise InvalidFile(
+            f"{name} is of HDF5 (MATLAB 7.3, NetCDF 4); save it as .npz, or in the older format"
+        )
     try:
         known = _READERS[suffix](path)
     except (ValueError, TypeError, NotImplementedError) as error:
@@ -56,7 +63,14 @@ def _arrays(path: Path, suffix: str, wanted: Sequence[str], name: str) -> dict[s
     return {one: known[one] for one in wanted}
 
 
+def _folder(path: Path) -> dict[str, Any]:
+    """The arrays of .npy files, which stay there until they are used."""
+    return {file.stem: np.load(file, mmap_mode="r", allow_pickle=False) for file in path.glob("*.npy")}
+
+
 def _npz(path: Path) -> dict[str, Any]:
+    if not zipfile.is_zipfile(path):
+        raise ValueError("it is no .npz file")
     with np.load(path, allow_pickle=False) as held:
         return {name: held[name] for name in held.files}
 
@@ -75,7 +89,7 @@ def _netcdf(path: Path) -> dict[str, Any]:
         return {name: np.array(v[:], dtype=np.float64) for name, v in held.variables.items()}
 
 
-_READERS = {".npz": _npz, ".mat": _mat, ".nc": _netcdf}
+_READERS = {FOLDER: _folder, ".npz": _npz, ".mat": _mat, ".nc": _netcdf}
 
 
 def _order(shape: tuple[int, ...], axes: Mapping[str, np.ndarray], name: str) -> list[str]:

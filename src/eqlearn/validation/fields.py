@@ -20,6 +20,8 @@ EVEN = 1e-4
 # A field that holds more than this part of its power beyond two thirds of the highest wave number is too
 # coarse: white noise holds a third there.
 ALIASED = 0.6
+# What is said of whole fields is said of at most about this many of their values.
+LOOKED_AT = 4_000_000
 # To see whether an axis is periodic, at least so many points and such parts of it are looked at on each side
 # of its seam, in so many means over times.
 SEAM, SEAM_PARTS, MEANS = 4, (24, 10), 12
@@ -73,13 +75,14 @@ class Field:
 
     def only(self, experiment: int) -> Field:
         """One of the experiments."""
+        return self.with_parts((self.experiments[experiment],), self.axes, self.periodic)
+
+    def with_parts(
+        self, experiments: tuple[dict[str, Array], ...], axes: dict[str, Array], periodic: frozenset[str]
+    ) -> Field:
+        """Parts of this field, which need no check."""
         made = object.__new__(Field)
-        made.__dict__.update(
-            experiments=(self.experiments[experiment],),
-            axes=self.axes,
-            time=self.time,
-            periodic=self.periodic,
-        )
+        made.__dict__.update(experiments=experiments, axes=axes, time=self.time, periodic=periodic)
         return made
 
     @property
@@ -94,20 +97,22 @@ class Field:
     @cached_property
     def masked(self) -> bool:
         """Whether some values were not observed."""
-        return any(not np.isfinite(v).all() for one in self.experiments for v in one.values())
+        return any(_holes(v) for one in self.experiments for v in one.values())
 
     @cached_property
     def scales(self) -> dict[str, float]:
         """The root mean square of each field over all experiments."""
-        return {
-            n: float(np.sqrt(np.mean([np.nanmean(np.square(one[n])) for one in self.experiments])))
-            for n in self.names
+        squares = {
+            n: [np.nanmean(np.square(thinned(one[n]))) for one in self.experiments] for n in self.names
         }
+        return {n: float(np.sqrt(np.mean(each))) for n, each in squares.items()}
 
     @cached_property
     def spreads(self) -> dict[str, float]:
         """The standard deviation of each field over all experiments."""
-        return {n: float(np.mean([np.nanstd(one[n]) for one in self.experiments])) for n in self.names}
+        return {
+            n: float(np.mean([np.nanstd(thinned(one[n])) for one in self.experiments])) for n in self.names
+        }
 
     def even(self, axis: str) -> bool:
         """Whether an axis has equal steps."""
@@ -128,8 +133,8 @@ class Field:
 def check_moving(field: Field, targets: Iterable[str]) -> None:
     """Refuses targets that never change."""
     for name in targets:
-        every = [one[name] for one in field.experiments]
-        if all(float(np.nanmax(np.abs(v - v[..., :1]), initial=0.0)) == 0 for v in every):
+        slabs = (slab for one in field.experiments for slab in one[name])
+        if all(float(np.nanmax(np.abs(np.diff(slab, axis=-1)), initial=0.0)) == 0 for slab in slabs):
             raise InvalidArgument(
                 f"{name} is at rest: it never changes in time, so it has no equation; name the others as "
                 "`targets`, or leave it out"
@@ -185,7 +190,9 @@ def _coordinates(axes: Any, time: str) -> dict[str, Array]:
         raise InvalidArgument(f"`axes` must be time and one to three of space, got {listed(list(axes))}")
     found = {}
     for name, given in axes.items():
-        values = np.asarray(given, dtype=np.float64).squeeze()
+        if (values := np.asarray(given).squeeze()).dtype.kind not in "fiu":
+            raise WrongType(f"axis {name} must hold numbers, got {values.dtype}")
+        values = values.astype(np.float64)
         if values.ndim != 1 or len(values) < 2:
             raise InvalidArgument(f"axis {name} must hold at least two coordinates, got shape {values.shape}")
         if not np.isfinite(values).all() or not (np.diff(values) > 0).all():
@@ -209,7 +216,7 @@ def _values(
 ) -> Array:
     if set(one) != set(names):
         raise InvalidArgument(f"all experiments must hold {listed(list(names))}, but one holds {list(one)}")
-    given = np.asarray(one[name])
+    mapped, given = isinstance(one[name], np.memmap), np.asarray(one[name])
     if np.iscomplexobj(given):
         raise InvalidArgument(
             f"`{name}` is complex; give its real and imaginary part as two fields, such as u and v"
@@ -220,14 +227,32 @@ def _values(
     if given.shape != shape:
         sizes = ", ".join(f"{a}: {len(v)}" for a, v in axes.items())
         raise InvalidArgument(f"`{name}` has shape {given.shape}, but the axes have {sizes}")
-    values = given if given.dtype == np.float32 else given.astype(np.float64, copy=False)
-    holes = values.size - int(np.isfinite(values).sum())
+    # What is in a file stays there, in its order of bytes.
+    kept = given.dtype == np.float32 or (mapped and given.dtype.kind == "f")
+    values = given if kept else given.astype(np.float64, copy=False)
+    holes = _holes(values)
     if holes and not masked:
         raise NotFinite(
             f"`{name}` holds {counted(holes, 'NaN or infinite value')}; fill them, or leave them out with "
             "`masked=True`"
         )
+    if holes == values.size:
+        raise NotFinite(f"`{name}` holds nothing but NaN; leave it out")
     return np.where(np.isfinite(values), values, np.nan) if holes else values
+
+
+def _holes(values: Array) -> int:
+    """How many values are not finite; never much more than a slab is held."""
+    return sum(slab.size - int(np.isfinite(slab).sum()) for slab in values)
+
+
+def thinned(values: Array, most: int = LOOKED_AT, whole: Sequence[int] = ()) -> Array:
+    """Every few values along the axes that are not to stay `whole`, so that there are not many more than
+    `most`."""
+    thin = max(values.ndim - len(whole), 1)
+    stride = max(1, round((values.size / most) ** (1 / thin)))
+    steps = (slice(None, None, None if k in whole else stride) for k in range(values.ndim))
+    return values[tuple(steps)]
 
 
 def _periodic(field: Field, given: bool | Iterable[str] | None) -> frozenset[str]:
@@ -247,9 +272,12 @@ def _wraps(field: Field, place: int) -> bool:
     lines = []
     for one in field.experiments:
         for name, values in one.items():
-            if not np.isfinite(values).all():
+            if field.masked or field.spreads[name] == 0:
                 return False
-            moved = np.moveaxis(values, place, 0).astype(np.float64) / field.spreads[name]
+            moved = (
+                np.moveaxis(thinned(values, whole=(place,)), place, 0).astype(np.float64)
+                / field.spreads[name]
+            )
             if not _smooth(moved.reshape(count, -1)):
                 return False
             pieces = np.array_split(moved, min(MEANS, moved.shape[-1]), axis=-1)
@@ -266,14 +294,18 @@ def _smooth(lines: Array) -> bool:
 
 
 def _meet(lines: Array, scale: int) -> bool:
-    gaps = _gaps(np.concatenate([lines, lines[: 2 * scale - 1]]), scale)
+    """A shock that moves makes the mean gap large everywhere, but that at most times only where it stays."""
+    each = _gaps(np.concatenate([lines, lines[: 2 * scale - 1]]), scale)
     inside = len(lines) - 2 * scale + 1
-    return float(gaps[inside + scale - 1]) <= 1.5**2 * float(np.quantile(gaps[:inside], 0.9))
+    return all(
+        float(gaps[inside + scale - 1]) <= 1.5**2 * float(np.quantile(gaps[:inside], 0.9))
+        for gaps in (each.mean(axis=1), np.median(each, axis=1))
+    )
 
 
 def _gaps(lines: Array, count: int) -> Array:
-    """The mean square of how far straight lines through `count` points before and after each place miss each
-    other there, in value and in slope."""
+    """The squares of how far straight lines through `count` points before and after each place miss each
+    other there, in value and in slope, `(places, lines)`."""
     at = np.arange(count) - (count - 1) / 2
     slope = at / np.square(at).sum()
     value = 1 / count + slope * count / 2  # of the line, half a step after its last point
@@ -281,4 +313,4 @@ def _gaps(lines: Array, count: int) -> Array:
     before, after = windows[..., :count], windows[..., count:]
     values = before @ value - after @ value[::-1]
     slopes = (before @ slope - after @ slope) * count
-    return np.asarray((np.square(values) + np.square(slopes)).mean(axis=1))
+    return np.asarray(np.square(values) + np.square(slopes))
