@@ -34,6 +34,12 @@ def test_predictions_need_the_group_of_each_row(model):
         model.predict(X)
     with pytest.raises(UnknownName, match=r"'s9'.*`new_group`"):
         model.predict(X[:1], groups=["s9"])
+    with pytest.raises(UnknownName, match="`groups` names no column of `X`: 'nope'"):
+        EQLRegressor().fit(X, Y, groups="nope")
+
+
+def test_the_score_knows_the_groups(model):
+    assert model.score(X, Y, groups=G) == pytest.approx(1.0)
 
 
 def test_a_new_group_is_fitted_to_its_rows(model, unchecked_types):
@@ -44,6 +50,10 @@ def test_a_new_group_is_fitted_to_its_rows(model, unchecked_types):
     assert predicted.tolist() == pytest.approx([10.4])
     with pytest.raises(WrongType, match="`new_group` must be a pair"):
         model.predict(X[:1], new_group=3)
+    with pytest.raises(InvalidArgument, match="`groups` can't be used with `new_group`"):
+        model.predict(X[:1], new_group=(known, [4.4, 7.4]), groups=["s0"])
+    with pytest.raises(InvalidArgument, match="`X` has no column 'x'"):
+        model.predict(X[:1], new_group=(known.rename(columns={"x": "z"}), [4.4, 7.4]))
 
 
 def test_the_order_of_rows_does_not_matter(model):

@@ -73,11 +73,6 @@ class Varying:
         values: np.ndarray = spline(parameter)
         return values
 
-    def of_rows(self, codes: np.ndarray) -> np.ndarray:
-        """The constants `(rows, constants)` of rows whose groups are at these places."""
-        found: np.ndarray = self.values[codes]
-        return found
-
     def equation_of(self, equation: Equation, label: Any) -> Equation:
         """The equation of one group, its constants put in."""
         from eqlearn.symbolic.expressions import fitted, real_symbol
