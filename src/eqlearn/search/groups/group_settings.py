@@ -18,7 +18,7 @@ class GroupSettings:
     Fits take `steps` steps at most, begun also from numbers so many times as large as `factors`. Where a
     column varies the constants, neighbouring values of it with fewer rows than `min_level_rows` are one
     group. For a law of a constant there must be `min_points` values of it; laws are looked for in `max_forms`
-    of the equation.
+    of the equation. Constants are taken for functions of one another from a correlation of `min_correlation`.
     """
 
     max_searches: int = 8
@@ -37,6 +37,7 @@ class GroupSettings:
     factors: tuple[float, ...] = (*(4 ** (k / 8) for k in range(-8, 9) if k), -1.0)
     max_forms: int = 3
     min_points: int = 6
+    min_correlation: float = 0.9
 
     def __post_init__(self) -> None:
         check_fields(
