@@ -205,7 +205,10 @@ def _constants(record: RunRecord) -> list[str]:
     if (varying := record.best.varying) is not None:
         for name, values in zip(varying.names, varying.values.T, strict=True):
             ends = f"{short(float(values.min()))} to {short(float(values.max()))}"
-            rows.append((name, ends, f"over {counted(len(values), 'group')} by {printable(varying.group)}"))
+            how = f"over {counted(len(values), 'group')} by {printable(varying.group)}"
+            rows.append(
+                (name, ends, how if varying.parameter is None else f"{how}, interpolated: no law found")
+            )
     if not rows:
         return []
     widths = [max(len(row[k]) for row in rows) for k in range(2)]
