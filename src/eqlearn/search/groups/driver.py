@@ -37,6 +37,7 @@ def by_groups(
     groups: Any,
     varies: str | int | None,
     *,
+    laws: Any,
     variables: Sequence[str] | None,
     sample_weight: Any,
     extrapolation: Any,
@@ -49,7 +50,8 @@ def by_groups(
     """What `search` finds for a table whose rows are of several groups, or in which a column `varies` the
     constants: one equation for all of them.
 
-    `search` is the one for a single table, and called for parts of this one.
+    `search` is the one for a single table, and called for parts of this one, with the settings `laws` for the
+    laws of constants.
     """
     began = time.time()
     if extrapolation is not None:
@@ -73,10 +75,11 @@ def by_groups(
         before = sum(found.rounds for found in last), sum(found.restarts for found in last)
         told = None if progress is None else counted_on(progress, *before, began)
         notes = None if journal is None else Shifted(journal, number * MOST_ROUNDS)
+        own = {} if number < settings.max_searches else {"settings": laws}
         last.append(
             search(
                 part.X, part.y, variables=columns, sample_weight=part.weight, seconds=share, progress=told,
-                journal=notes,
+                journal=notes, **own,
             )
         )  # fmt: skip
         return last[-1]

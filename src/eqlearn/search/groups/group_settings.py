@@ -11,19 +11,21 @@ class GroupSettings:
 
     Structures come from searches of single groups, of at least `min_rows` rows, and of all rows together: at
     most `max_searches`, and no more once `patience` of them in a row brought no better one. In these, the
-    strategies `left_out` cost more time than a further search, as does `symmetry` below `min_columns`, where
+    strategies `left_out` cost more time than a further search as does `symmetry` below `min_columns`, where
     there are no variables to reduce. Structures are compared on `max_groups` groups and `max_rows` rows in
     all, and have at most `max_parameters` numbers. The best `finalists`, if they are at most `max_behind`
     nats a group behind the very best, are fitted with their numbers in up to `max_parametrisations` places.
     Fits take `steps` steps at most, begun also from numbers so many times as large as `factors`. Where a
     column varies the constants, neighbouring values of it with fewer rows than `min_level_rows` are one
     group. For a law of a constant there must be `min_points` values of it; laws are looked for in `max_forms`
-    of the equation. Constants are taken for functions of one another from a correlation of `min_correlation`.
+    of the equation, without the strategies `left_out_of_laws`, which take half of the time for sums of many
+    functions. Constants are taken for functions of one another from a correlation of `min_correlation`.
     """
 
     max_searches: int = 8
     patience: int = 2
     left_out: tuple[str, ...] = ("wide-span", "evolution")
+    left_out_of_laws: tuple[str, ...] = ("span", "sums")
     min_columns: int = 3
     min_rows: int = 6
     min_level_rows: int = 12
