@@ -29,7 +29,8 @@ HEAD = """# Constants that vary: what was measured
 Every trial that was started is in the JSON files of this folder, with its seed. This page is made from
 them by `python benchmarks/groups/page.py results/groups`; the commands stand at the head of each
 benchmark, and ran under `benchmarks/processor_clock.py`: seconds are those of the processor, on a
-machine with other work to do.
+machine with other work to do. Trials that a file has are kept when it is continued, so that some may be
+of an earlier version.
 """
 
 

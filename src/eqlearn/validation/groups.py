@@ -54,12 +54,8 @@ def read_groups(groups: Any, rows: int | None, name: str = "") -> Groups:
     if isinstance(groups, str):
         raise UnknownName(f"`groups` names no column of `X`: {groups!r}")
     called = name or str(getattr(groups, "name", None) or "group")
-    values = _labels(groups)
-    rows = len(values) if rows is None else rows
-    if values.shape != (rows,):
-        raise InvalidArgument(
-            f"`groups` must hold one label for each of the {rows} rows, got shape {values.shape}"
-        )
+    values = _labels(groups, rows)
+    rows = len(values)
     missing = np.flatnonzero([_is_missing(v) for v in values.tolist()])
     if len(missing):
         raise InvalidArgument(
@@ -149,13 +145,7 @@ def find_codes(groups: Any, labels: Sequence[Any], rows: int) -> np.ndarray:
 
     **Raises:** `UnknownName` for a label that is not known.
     """
-    values = _labels(groups)
-    if values.ndim == 0:
-        values = np.full(rows, values[()])
-    if values.shape != (rows,):
-        raise InvalidArgument(
-            f"`groups` must hold one label for each of the {rows} rows, got shape {values.shape}"
-        )
+    values = _labels(np.full(rows, groups, dtype=object) if np.ndim(groups) == 0 else groups, rows)
     place = {label: i for i, label in enumerate(labels)}
     codes = [place.get(_plain(value), -1) for value in values.tolist()]
     unknown = next((v for v, code in zip(values.tolist(), codes, strict=True) if code < 0), None)
@@ -168,13 +158,17 @@ def find_codes(groups: Any, labels: Sequence[Any], rows: int) -> np.ndarray:
     return np.array(codes, dtype=np.int64)
 
 
-def _labels(groups: Any) -> np.ndarray:
+def _labels(groups: Any, rows: int | None) -> np.ndarray:
+    """One label for each of so many rows."""
     if hasattr(groups, "detach"):  # a tensor; torch itself is slow to load
         groups = groups.detach().cpu().numpy()
-    if isinstance(groups, str):
-        return np.array(groups, dtype=object)
     values = np.asarray(groups)
-    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim != 1 or rows not in (None, len(values)):
+        raise InvalidArgument(
+            f"`groups` must hold one label for each of the {rows} rows, got shape {values.shape}"
+        )
+    return values
 
 
 def _is_missing(value: Any) -> bool:

@@ -11,7 +11,7 @@ class GroupSettings:
 
     Structures come from searches of single groups, of at least `min_rows` rows, and of all rows together: at
     most `max_searches`, and no more once `patience` of them in a row brought no better one. In these, the
-    strategies `left_out` cost more time than a further search as does `symmetry` below `min_columns`, where
+    strategies `left_out` cost more time than a further search, as does `symmetry` below `min_columns`, where
     there are no variables to reduce. Structures are compared on `max_groups` groups and `max_rows` rows in
     all, and have at most `max_parameters` numbers. The best `finalists`, if they are at most `max_behind`
     nats a group behind the very best, are fitted with their numbers in up to `max_parametrisations` places.
