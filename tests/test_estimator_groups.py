@@ -1,11 +1,14 @@
 """The regressor with groups."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from eqlearn import EQLRegressor, UnknownName, WrongType
+from eqlearn import Constant, EQLRegressor, UnknownName, WrongType
 from eqlearn.errors import InvalidArgument
+from eqlearn.report.figures import constants_frame
 
 RNG = np.random.default_rng(0)
 G = pd.Series([f"s{i}" for i in range(6)], name="sample").repeat(12).reset_index(drop=True)
@@ -34,6 +37,21 @@ def test_predictions_need_the_group_of_each_row(model):
         model.predict(X)
     with pytest.raises(UnknownName, match=r"'s9'.*`new_group`"):
         model.predict(X[:1], groups=["s9"])
+    with pytest.raises(UnknownName, match="`groups` names no column of `X`: 'nope'"):
+        EQLRegressor().fit(X, Y, groups="nope")
+
+
+def test_the_score_knows_the_groups(model):
+    assert model.score(X, Y, groups=G) == pytest.approx(1.0)
+
+
+def test_the_table_has_the_shared_constants_beside_those_that_vary(model):
+    best = replace(model.found_.best, constants=((Constant(3.1, 0.2),),))
+
+    frame = constants_frame(best, ["y"])
+
+    assert list(frame.columns[1:]) == ["c1[sample]", "c1[sample] standard error", "c1", "c1 standard error"]
+    assert frame["c1"].tolist() == [3.1] * 6
 
 
 def test_a_new_group_is_fitted_to_its_rows(model, unchecked_types):
@@ -44,6 +62,10 @@ def test_a_new_group_is_fitted_to_its_rows(model, unchecked_types):
     assert predicted.tolist() == pytest.approx([10.4])
     with pytest.raises(WrongType, match="`new_group` must be a pair"):
         model.predict(X[:1], new_group=3)
+    with pytest.raises(InvalidArgument, match="`groups` can't be used with `new_group`"):
+        model.predict(X[:1], new_group=(known, [4.4, 7.4]), groups=["s0"])
+    with pytest.raises(InvalidArgument, match="`X` has no column 'x'"):
+        model.predict(X[:1], new_group=(known.rename(columns={"x": "z"}), [4.4, 7.4]))
 
 
 def test_the_order_of_rows_does_not_matter(model):

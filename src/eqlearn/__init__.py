@@ -25,7 +25,8 @@ _HOMES = {
     "eqlearn.training.loop": "Record Training train",
     "eqlearn.training.state": "TrainingState restart_seed restarted seeded step_generator",
     "eqlearn.training.optimisers": "RMSPropTF1",
-    "eqlearn.training.presets": "PRESETS GatedL0 Preset TrainedPopulation train_population",
+    "eqlearn.training.presets": "PRESETS VARYING_PRESETS GatedL0 Preset TrainedPopulation train_population "
+    "train_varying",
     "eqlearn.training.tensorboard": "TensorBoardWriter",
     # Tables to equations
     "eqlearn.estimator": "EQLRegressor",

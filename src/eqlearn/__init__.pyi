@@ -115,10 +115,12 @@ from eqlearn.training.loop import Training as Training
 from eqlearn.training.loop import train as train
 from eqlearn.training.optimisers import RMSPropTF1 as RMSPropTF1
 from eqlearn.training.presets import PRESETS as PRESETS
+from eqlearn.training.presets import VARYING_PRESETS as VARYING_PRESETS
 from eqlearn.training.presets import GatedL0 as GatedL0
 from eqlearn.training.presets import Preset as Preset
 from eqlearn.training.presets import TrainedPopulation as TrainedPopulation
 from eqlearn.training.presets import train_population as train_population
+from eqlearn.training.presets import train_varying as train_varying
 from eqlearn.training.schedule import Phase as Phase
 from eqlearn.training.schedule import Schedule as Schedule
 from eqlearn.training.state import TrainingState as TrainingState

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from eqlearn.errors import InvalidArgument, WrongType
@@ -30,7 +31,7 @@ from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import noise_of
 from eqlearn.training.presets import Preset
 from eqlearn.validation.groups import arrange_groups, taken_apart
-from eqlearn.validation.options import check_number, check_together, checked_choice, seed_of
+from eqlearn.validation.options import check_alone, check_number, check_together, checked_choice, seed_of
 from eqlearn.validation.table import (
     Table,
     check_unique,
@@ -45,6 +46,7 @@ from eqlearn.validation.uncertainty import read_uncertainty
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+Outside: TypeAlias = tuple[np.ndarray, np.ndarray] | None
 # Parameters that are numbers, if given; the search checks their values.
 _NUMBERS = {"hidden_layers": Integral, "seconds": Real, "restarts": Integral, "n_jobs": Integral}
 
@@ -180,9 +182,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
             founds.append(self._search(part, outside, seed if memory is None else memory.seed, memory))
         return tuple(founds)
 
-    def _search(
-        self, data: Table, far: tuple[np.ndarray, np.ndarray] | None, seed: int, memory: Memory | None
-    ) -> Found:
+    def _search(self, data: Table, far: Outside, seed: int, memory: Memory | None) -> Found:
         variables = [str(name) for name in getattr(self, "feature_names_in_", ())] or None
         settings, preset = find_settings(self.settings, self.penalty)
         if preset is not None:
@@ -210,12 +210,7 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         return None if self.seconds is None else self.seconds / len(self._groups)
 
     def _train(
-        self,
-        preset: Preset,
-        data: Table,
-        far: tuple[np.ndarray, np.ndarray] | None,
-        seed: int,
-        variables: list[str] | None,
+        self, preset: Preset, data: Table, far: Outside, seed: int, variables: list[str] | None
     ) -> Found:
         own = {name: getattr(self, name) for name in ("seconds", "warm_start", "loss", "units", "knows")}
         own |= {"sample_weight": data.weight, "groups": self._members, "varies": self._varies}
@@ -260,15 +255,15 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
             self.constants_ = self.constants_.drop(columns="output", errors="ignore")
         self.n_trials_ = sum(found.restarts for found in founds)
         self.failures_ = dict(sum((Counter(found.failures) for found in founds), Counter()))
-        members, rows = self._members, some_rows(data.rows, 2000)
-        labels = None if members is None else members.of_rows()
+        rows = some_rows(data.rows, 2000)
+        labels = None if self._members is None else self._members.of_rows()
         kept = np.setdiff1d(np.arange(data.rows), [i for f in founds for i in f.outliers])
         inputs = [found.best.inputs(data.X, labels)[kept] for found in founds for _ in found.best.equations]
         seen = data.take(kept)
         noise = [noise_of(e, inputs[k], seen.y[:, k], seen.weight) for k, e in enumerate(equations)]
         self.noise_ = noise[0] if self._flat else np.array(noise)
         self._drawn = data.take(rows)  # for drawing
-        self._drawn_groups = None if members is None else members.of_rows(rows)
+        self._drawn_groups = None if labels is None else labels[rows]
 
     def _founds(self) -> tuple[Found, ...]:
         check_is_fitted(self)
@@ -298,13 +293,17 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         X, groups = taken_apart(X, groups)
         X = validate_data(self, X, reset=False, dtype=np.float64)
+        check_alone({"groups": groups}, {"new_group": new_group})
         columns = []
         for candidate in self._candidates(index):
-            if new_group is not None:
-                candidate, groups = adapted(candidate, new_group), np.zeros(len(X), dtype=int)
-            inputs = candidate.inputs(X, groups)
+            new = None if new_group is None else adapted(candidate, new_group)
+            inputs = candidate.inputs(X, groups) if new is None else new.inputs(X, 0)
             columns += [equation(inputs) for equation in candidate.equations]
         return columns[0] if self._flat else np.stack(columns, axis=1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> float:
+        """R² of the predictions, with the group of each row where constants vary."""
+        return float(r2_score(y, self.predict(X, groups=groups), sample_weight=sample_weight))
 
     def sympy(self, index: int | Sequence[int] | None = None) -> Any:
         """The equation as a SymPy expression; a tuple for several targets."""

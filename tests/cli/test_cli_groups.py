@@ -28,13 +28,17 @@ def test_a_run_has_the_constants_of_each_group_in_its_folder_and_page(springs, c
     assert [float(line.split(",")[1]) for line in table[1:]] == pytest.approx([1.1, 1.9, 2.7, 3.4])
     page = (springs / "run" / "report.html").read_text()
     assert "Constants that vary" in page
-    assert page.count("<figcaption>sample s") == 4
+    assert page.split('<div class="multiples">')[1].count("<figcaption>sample s") == 4
 
 
 def test_a_run_is_shown_predicted_and_continued(springs, capsys):
     run, data = str(springs / "run"), str(springs / "springs.csv")
     capsys.readouterr()
 
+    assert main(["show", run]) == 0
+    text = capsys.readouterr().out
+    assert "c1[sample]   1.1 to 3.4 over 4 groups by sample" in text
+    assert "force by the equation" in text
     assert main(["show", run, "--as", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert main(["predict", run, data]) == 0

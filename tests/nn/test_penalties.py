@@ -220,7 +220,7 @@ def test_a_group_over_members_needs_members():
 
 
 def test_an_unknown_group_is_refused(unchecked_types):
-    with pytest.raises(UnknownName, match="members, outputs, inputs"):
+    with pytest.raises(UnknownName, match="members, time, outputs, inputs"):
         Group(over="rows")
 
 

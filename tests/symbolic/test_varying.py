@@ -38,7 +38,7 @@ def test_rows_get_the_constants_of_their_group():
 def test_groups_are_asked_for_and_unknown_ones_refused():
     with pytest.raises(InvalidArgument, match="give `groups`, one label a row"):
         made().inputs([[1.0]], EQUATION, None)
-    with pytest.raises(UnknownName, match="'c', which has no constants"):
+    with pytest.raises(UnknownName, match="'c', which was not fitted"):
         made().inputs([[1.0]], EQUATION, ["c"])
 
 

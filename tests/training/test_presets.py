@@ -8,7 +8,7 @@ from eqlearn.errors import InvalidArgument, NotFinite, UnknownName
 from eqlearn.nn.penalties import L0, SmoothHalf, sparsity
 from eqlearn.nn.sparse import weights_left
 from eqlearn.training.optimisers import RMSPropTF1
-from eqlearn.training.presets import PRESETS, GatedL0, train_population
+from eqlearn.training.presets import PRESETS, VARYING_PRESETS, GatedL0, train_population, train_varying
 from eqlearn.training.schedule import check_schedule
 from eqlearn.training.state import restart_seed
 
@@ -205,6 +205,42 @@ def test_bad_input_is_refused_by_name():
         train_population("paper", X, Y, seeds=[])
     with pytest.raises(NotFinite, match="`y` holds NaN"):
         train_population("paper", X, np.full_like(Y, np.nan), seeds=[0])
+
+
+TIMES = np.linspace(-1, 1, 3)
+
+
+def brief(name, steps=20):
+    """The varying preset with few steps in each of its phases."""
+    preset = VARYING_PRESETS[name]
+    return replace(preset, schedule=tuple(replace(p, steps=steps, warm_up=0) for p in preset.schedule))
+
+
+@pytest.mark.parametrize("name", VARYING_PRESETS)
+def test_one_equation_whose_constants_differ_is_trained(name):
+    data, target = np.stack([X] * 3), TIMES[:, None] * X[:, 0]
+
+    network = train_varying(brief(name), data, target, TIMES, seed=1)
+    again = train_varying(brief(name), data, target, TIMES, seed=1)
+
+    one, other = (
+        [n.member(i) if name == "seql" else n.at(torch.tensor(TIMES[i])) for i in range(3)]
+        for n in (network, again)
+    )
+    x = torch.as_tensor(X)
+    structures = [[layer.mask for layer in member.linears] for member in one]
+    assert all(torch.equal(a, b) for a, b in zip(structures[0], structures[2], strict=True))
+    assert not torch.allclose(one[0](x), one[2](x))
+    torch.testing.assert_close(one[1](x), other[1](x))
+
+
+def test_bad_contexts_are_refused():
+    with pytest.raises(UnknownName, match="no preset named 'sequel'; did you mean 'seql'"):
+        train_varying("sequel", X[None], Y[None], [0.0])
+    with pytest.raises(InvalidArgument, match=r"`X` must be \(contexts, rows, in\)"):
+        train_varying("seql", X, Y, [0.0])
+    with pytest.raises(InvalidArgument, match="an axis of 2 members"):
+        train_varying("heql", np.stack([X] * 3), np.stack([Y] * 3), [0.0, 1.0])
 
 
 @pytest.mark.slow

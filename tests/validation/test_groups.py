@@ -82,8 +82,13 @@ def test_another_number_of_rows_is_refused():
         read_groups(["a", "a", "b", "b"], 5)
 
 
+def test_numbers_that_differ_by_rounding_are_no_two_groups():
+    with pytest.raises(InvalidArgument, match=r"0\.3 and 0\.30000000000000004, which differ by rounding"):
+        read_groups([0.3, 0.3, 0.1 + 0.2, 0.1 + 0.2, 1.0, 1.0], 6)
+
+
 def test_an_unknown_group_is_named_with_the_nearest():
-    with pytest.raises(UnknownName, match=r"'steel2'.*did you mean 'steel'\?.*`new_group`"):
+    with pytest.raises(UnknownName, match=r"'steel2'.*did you mean 'steel'; with `new_group`"):
         find_codes(["steel", "steel2"], ("steel", "brass"), 2)
 
 
@@ -92,8 +97,9 @@ def test_a_column_is_found_by_name_or_place():
     assert find_column(0, ["x", "t"]) == 0
     with pytest.raises(UnknownName, match="did you mean 'time'"):
         find_column("tme", ["x", "time"])
-    with pytest.raises(InvalidArgument, match="name or the place"):
-        find_column(2, ["x", "t"])
+    for place in (2, True):
+        with pytest.raises(InvalidArgument, match="name or the place"):
+            find_column(place, ["x", "t"])
     with pytest.raises(InvalidArgument, match="another column"):
         find_column("t", ["t"])
 

@@ -74,20 +74,20 @@ class L0:
         return _over_entries(layer.gate.open_probability(), layer)
 
 
-_AXES = {"members": -3, "outputs": -2, "inputs": -1}
+_AXES = {"members": -3, "time": -3, "outputs": -2, "inputs": -1}
 
 
 @dataclass(frozen=True)
 class Group:
     """A penalty on the root mean square of each group of weights, so that a group is kept or pruned as one.
 
-    `over` is "members" (one equation whose constants differ between members or contexts, for example in time:
-    SEQL and HEQL of Zhang, Kim et al. 2022), "outputs"
-    (a unit is used by all outputs or by none) or "inputs".
+    `over` is "members" or "time", which is the same axis (one equation whose constants differ between members
+    or contexts: SEQL and HEQL of Zhang, Kim et al. 2022), "outputs" (a unit is used by all outputs or by
+    none) or "inputs".
     """
 
     penalty: SmoothHalf | Lq = SmoothHalf()
-    over: Literal["members", "outputs", "inputs"] = "members"
+    over: Literal["members", "time", "outputs", "inputs"] = "members"
 
     def __post_init__(self) -> None:
         checked_choice("`over`", self.over, _AXES)
@@ -95,12 +95,12 @@ class Group:
     def __call__(self, layer: SparseLinear) -> Tensor:
         axis, weight = _AXES[self.over], layer.weight
         if weight.dim() < -axis:
-            raise InvalidArgument("`over='members'` needs a network with `members` or a `context`")
+            raise InvalidArgument(f"`over={self.over!r}` needs a network with `members` or a `context`")
         # The smallest normal number keeps the slope of the root finite where a group is all zero.
         size = (weight.square().mean(dim=axis) + torch.finfo(weight.dtype).tiny).sqrt()
         mask = layer.mask if layer.mask.dim() < weight.dim() else layer.mask.any(dim=axis)
         values = torch.where(mask, self.penalty.of(size), 0.0)
-        return values.sum() if self.over == "members" or layer.members is None else values.sum(dim=-1)
+        return values.sum() if axis == -3 or layer.members is None else values.sum(dim=-1)
 
 
 PENALTIES: dict[str, Penalty] = {"half": SmoothHalf(), "plain-half": Lq(0.5), "l1": Lq(1.0), "l0": L0()}

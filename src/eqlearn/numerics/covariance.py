@@ -38,6 +38,7 @@ def _errors(
     singular: np.ndarray, directions: np.ndarray, scale: np.ndarray, variance: float, cut: float
 ) -> np.ndarray:
     free = singular <= cut * singular[:1]
-    inverse = (directions[~free] ** 2 / singular[~free, None] ** 2).sum(axis=0)
+    with np.errstate(divide="ignore"):  # slopes may be so small that their squares are 0
+        inverse = (directions[~free] ** 2 / singular[~free, None] ** 2).sum(axis=0)
     loose = (np.abs(directions[free]) > LOOSE).any(axis=0)
     return np.where(loose, math.inf, np.sqrt(variance * inverse) / scale)

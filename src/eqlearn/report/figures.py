@@ -253,11 +253,17 @@ def front_frame(front: Sequence[Candidate], best: Candidate) -> Any:
 
 def constants_frame(candidate: Candidate, outputs: Sequence[str]) -> Any:
     """One row per fitted constant, in reading order: value, standard error, 95 % interval. Where constants
-    vary, one row per group: each of them and its standard error."""
+    vary, one row per group: each of them and its standard error, then those that are shared."""
     import pandas as pd
 
     if candidate.varying is not None:
-        return candidate.varying.frame()
+        frame = candidate.varying.frame()
+        for place, shared in enumerate(candidate.constants[0]):
+            frame[f"c{place + 1}"], frame[f"c{place + 1} standard error"] = (
+                shared.value,
+                shared.standard_error,
+            )
+        return frame
     rows = [
         (output, constant.value, constant.standard_error, *constant.interval())
         for output, constants in zip(outputs, candidate.constants, strict=False)

@@ -36,9 +36,9 @@ def groups_section(record: RunRecord, sample: Sample) -> str:
     )
 
 
-def _figure(caption: str, chart: str) -> str:
+def _figure(caption: str, chart: str, kind: str = " wide") -> str:
     return (
-        f'<figure class="card wide"><figcaption>{escape(caption)}</figcaption>'
+        f'<figure class="card{kind}"><figcaption>{escape(caption)}</figcaption>'
         f'<div class="chart">{chart}</div></figure>'
     )
 
@@ -55,6 +55,9 @@ def _constant(varying: Varying, k: int) -> str:
         frame.line(np.array([a, a]), np.array([b - d, b + d]))
         for a, b, d in zip(x, value, known, strict=True)
     )
+    if varying.parameter is not None:
+        along = np.linspace(x.min(), x.max(), 400)
+        bars += frame.line(along, varying.interpolated(along)[:, k])
     words = f"{varying.names[k]} against {varying.group}"
     return _figure(varying.names[k], frame.svg(frame.dots(x, value) + bars, words))
 
@@ -69,7 +72,8 @@ def _table(varying: Varying) -> str:
             f'<td class="number">{v:.6g} ± {e:.2g}</td>'
             for v, e in zip(varying.values[g], varying.standard_errors[g], strict=True)
         )
-        rows.append(f'<tr><td class="number">{escape(str(label))}</td>{cells}</tr>')
+        said = f"{label:.10g}" if isinstance(label, float) else str(label)
+        rows.append(f'<tr><td class="number">{escape(said)}</td>{cells}</tr>')
     more = len(varying.labels) - LINES
     rest = f"<p>{counted(more, 'further group')} in constants.csv.</p>" if more > 0 else ""
     head = f"<thead><tr>{heads}</tr></thead>"
@@ -77,31 +81,30 @@ def _table(varying: Varying) -> str:
 
 
 def _panels(record: RunRecord, sample: Sample, varying: Varying) -> str:
-    """Small multiples of the first groups: the target against its input and the line of the equation, or
-    where there are several inputs, measured against predicted."""
+    """Small multiples of the first groups, on the same axes: the target against its input and the line of the
+    equation, or where there are several inputs, measured against predicted."""
     if sample.group is None:
         return ""
     equation, target = record.best.equation, record.targets[0]
     used = [i for i, name in enumerate(record.inputs) if name in map(str, equation.expr.free_symbols)]
-    figures = []
+    y, one = sample.y[:, 0], len(used) == 1
+    label = record.inputs[used[0]] if one else f"{target} measured"
+    frame = Frame(around(sample.X[:, used[0]] if one else y), around(y, 0.15), 420.0, 230.0, label)
+    across, figures = np.linspace(*frame.x, 200), []
     for g in range(min(PANELS, len(varying.labels))):
         mine = sample.group == g
         if not mine.any():
             continue
-        X, y = sample.X[mine], sample.y[mine, 0]
-        constants = np.tile(varying.values[g], (200, 1))
-        if len(used) == 1:
-            column = X[:, used[0]]
-            frame = Frame(around(column), around(y, 0.15), label=record.inputs[used[0]])
+        X, constants = sample.X[mine], np.tile(varying.values[g], (max(200, int(mine.sum())), 1))
+        if one:
             grid = np.tile(np.median(X, axis=0), (200, 1))
-            grid[:, used[0]] = np.linspace(*frame.x, 200)
-            line = frame.line(grid[:, used[0]], equation(np.column_stack([grid, constants])))
-            chart = frame.svg(frame.dots(column, y) + line, f"{target} in {varying.labels[g]}")
+            grid[:, used[0]] = across
+            line = frame.line(across, equation(np.column_stack([grid, constants[:200]])))
+            inside = line + frame.dots(X[:, used[0]], y[mine])
         else:
-            said = equation(np.column_stack([X, constants[:1].repeat(len(X), axis=0)]))
-            frame = Frame(around(y), around(y, 0.15), label=f"{target} measured")
-            ends = np.array(frame.x)
-            inside = frame.dots(y, said) + frame.line(ends, ends)
-            chart = frame.svg(inside, f"{target} predicted against measured in {varying.labels[g]}")
-        figures.append(_figure(f"{varying.group} {varying.labels[g]}", chart))
-    return "".join(figures)
+            said = equation(np.column_stack([X, constants[: len(X)]]))
+            inside = frame.line(across, across) + frame.dots(y[mine], said)
+        way = "in" if one else "predicted against measured in"
+        chart = frame.svg(inside, f"{target} {way} {varying.labels[g]}")
+        figures.append(_figure(f"{varying.group} {varying.labels[g]}", chart, ""))
+    return f'<div class="multiples">{"".join(figures)}</div>'

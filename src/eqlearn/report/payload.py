@@ -55,6 +55,12 @@ class Sample:
         ranges = np.stack([seen.min(axis=0), np.median(seen, axis=0), seen.max(axis=0)], axis=1)
         return Sample(inputs, targets, parts.astype(np.uint8), ranges, codes)
 
+    def inputs(self, candidate: Candidate) -> np.ndarray:
+        """What a candidate's equations are evaluated at in these rows, by their groups."""
+        if candidate.varying is None or self.group is None:
+            return np.asarray(candidate.inputs(self.X))
+        return np.column_stack([self.X, candidate.varying.values[self.group]])
+
     def check(self, inputs: int, targets: int) -> None:
         """Refuses arrays that do not fit a run of this size."""
         rows = len(self.X)
@@ -111,13 +117,12 @@ def _equation(
     candidate: Candidate, targets: Sequence[str], sample: Sample, grids: dict[int, np.ndarray]
 ) -> dict[str, Any]:
     names = function_names(targets, candidate.equations[0].variables)
-    X, curves = sample.X, [_along(i, grid, sample.ranges) for i, grid in grids.items()]
+    X, curves = sample.inputs(candidate), [_along(i, grid, sample.ranges) for i, grid in grids.items()]
     if candidate.varying is not None and sample.group is not None:
-        X = np.column_stack([X, candidate.varying.of_rows(sample.group)])
         middle = np.median(candidate.varying.values, axis=0)  # of all groups
         curves = [np.column_stack([rows, np.tile(middle, (len(rows), 1))]) for rows in curves]
     else:
-        X, curves = candidate.inputs(X), [candidate.inputs(rows) for rows in curves]
+        curves = [candidate.inputs(rows) for rows in curves]
     return {
         "complexity": candidate.complexity,
         "error": _number(candidate.training_error),

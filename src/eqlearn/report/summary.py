@@ -202,6 +202,13 @@ def _constants(record: RunRecord) -> list[str]:
             known = f"± {c.standard_error:.2g}   95 %: {low} to {high}"
             known = known if math.isfinite(c.standard_error) else "not determined by the data"
             rows.append((name, value_text(c.value, c.standard_error), known))
+    if (varying := record.best.varying) is not None:
+        for name, values in zip(varying.names, varying.values.T, strict=True):
+            ends = f"{short(float(values.min()))} to {short(float(values.max()))}"
+            how = f"over {counted(len(values), 'group')} by {printable(varying.group)}"
+            rows.append(
+                (name, ends, how if varying.parameter is None else f"{how}, interpolated: no law found")
+            )
     if not rows:
         return []
     widths = [max(len(row[k]) for row in rows) for k in range(2)]

@@ -113,13 +113,14 @@ def _framed(rows: list[str], across: _Axis, up: _Axis, labels: tuple[str, str], 
 
 
 def fit_plot(record: RunRecord, sample: Sample, *, width: int = 60, unicode: bool = True) -> str:
-    """The chosen equation of the first target on a sample of the data: over its input if it has one, else
-    measured over predicted values, with the line on which they agree."""
+    """The chosen equation of the first target on a sample of the data: over its input if it has one and no
+    constant varies, else measured over predicted values, with the line on which they agree."""
     equation, y = record.best.equations[0], sample.y[:, 0]
     target = printable(record.targets[0])
     used = [k for k, name in enumerate(record.inputs) if name in {str(s) for s in equation.expr.free_symbols}]
     used = used or [0]
-    if len(used) == 1:
+    one = len(used) == 1 and record.best.varying is None
+    if one:
         x = sample.X[:, used[0]]
         finite = x[np.isfinite(x)]
         over = _Axis.over(finite).spread(400) if len(finite) else np.empty(0)
@@ -127,9 +128,9 @@ def fit_plot(record: RunRecord, sample: Sample, *, width: int = 60, unicode: boo
         inputs[:, used[0]] = over
         curve, label = (over, equation(inputs)), printable(record.inputs[used[0]])
     else:
-        x = equation(sample.X)
+        x = equation(sample.inputs(record.best))
         finite = y[np.isfinite(y)]
         over = _Axis.over(finite).spread(400) if len(finite) else np.empty(0)
         curve, label = (over, over), f"{target} by the equation"
-    labels = (label, f"{target}{', measured' if len(used) > 1 else ''}")
+    labels = (label, f"{target}{'' if one else ', measured'}")
     return text_plot((x, y), curve, labels, width=max(20, min(width - 12, 72)), unicode=unicode)

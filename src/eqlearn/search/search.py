@@ -174,13 +174,13 @@ def discover(
     rule = find_rule(select, outside=extrapolation is not None)
     if groups is not None or varies is not None:
         X, groups = taken_apart(X, groups)
-        alone = for_parts(settings, np.shape(X)[1] if np.ndim(X) == 2 else 1)
         again = partial(
             discover, primitives=primitives, penalty=penalty, hidden_layers=hidden_layers, restarts=restarts,
-            seed=seed, n_jobs=n_jobs, settings=alone,
+            seed=seed, n_jobs=n_jobs, settings=for_parts(settings, np.shape(X)[1] if np.ndim(X) == 2 else 1),
         )  # fmt: skip
+        of_laws = for_parts(settings, 1, settings.groups.left_out_of_laws)
         found: Found = by_groups(
-            again, X, y, groups, varies, variables=variables, sample_weight=sample_weight,
+            again, X, y, groups, varies, laws=of_laws, variables=variables, sample_weight=sample_weight,
             extrapolation=extrapolation, seconds=seconds, rule=rule, settings=settings.groups,
             progress=progress, journal=journal,
         )  # fmt: skip

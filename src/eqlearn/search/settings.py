@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import InitVar, field, replace
 from typing import Any
 
@@ -265,9 +266,13 @@ class Settings:
 DEFAULTS = Settings()
 
 
-def for_parts(settings: Settings, columns: int) -> Settings:
+def for_parts(settings: Settings, columns: int, others: Sequence[str] = ()) -> Settings:
     """The settings for the searches of parts of a table that has groups: strategies alone, if there are any,
-    without those that take longer than another part."""
-    out = {*settings.groups.left_out, *(["symmetry"] if columns < settings.groups.min_columns else [])}
+    without those that take longer than another part, and without `others`."""
+    out = {
+        *others,
+        *settings.groups.left_out,
+        *(["symmetry"] if columns < settings.groups.min_columns else []),
+    }
     kept = tuple(name for name in settings.strategies if name not in out)
     return replace(settings, strategies=kept, networks=False) if kept else settings

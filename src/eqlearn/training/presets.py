@@ -38,7 +38,8 @@ class GatedL0:
 
 @dataclass(frozen=True, kw_only=True)
 class Preset:
-    """All that determines a run but data and seeds; `gates` are the layers with hard-concrete gates."""
+    """All that determines a run but data and seeds; `gates` are the layers with hard-concrete gates, and
+    members that are `shared` are one equation whose constants differ."""
 
     name: str
     primitives: PrimitivesLike
@@ -48,14 +49,18 @@ class Preset:
     gates: Literal["none", "hidden", "all"] = "none"
     hidden_layers: int = 2
     optimiser: OptimiserFactory = RMSPropTF1
+    skip: bool = False
+    shared: bool = False
 
-    def build(self, in_features: int, out_features: int, seeds: Sequence[int]) -> EQL:
-        """The untrained population; the start of each member depends on its own seed alone."""
+    def build(self, in_features: int, out_features: int, seeds: Sequence[int], **more: Any) -> EQL:
+        """The untrained population; the start of each member depends on its own seed alone. `more` goes to
+        the network."""
         if not seeds:
             raise InvalidArgument("`seeds` is empty; give one number for each member")
         shape = (in_features, out_features, self.primitives, self.hidden_layers)
         gated = self.gates != "none"
-        network = EQL(*shape, members=len(seeds), gates=gated, init=self.init, seed=list(seeds))
+        members: dict[str, Any] = {"members": len(seeds), "seed": list(seeds), **more}
+        network = EQL(*shape, gates=gated, init=self.init, skip=self.skip, shared=self.shared, **members)
         if self.gates == "hidden":
             network.readout.gate = None
         return network
@@ -113,6 +118,35 @@ PRESETS: dict[str, Preset] = {
             schedule=RELEASED_L0_SCHEDULE,
         ),
     )
+}
+
+
+def _varying(name: str, lr: float, shared: bool) -> Preset:
+    steps = 38_400  # as many as theirs in epochs of small batches; the last sixth at a low rate
+    return Preset(
+        name=name,
+        primitives="one*2 id*4 square*4 sin*2 mul*2",
+        hidden_layers=3,
+        init=INITS["released-systems"],
+        penalty=GatedL0(),
+        gates="hidden",
+        skip=True,
+        shared=shared,
+        schedule=(
+            Phase(
+                name="sparsify", steps=steps * 5 // 6, lr=5 * lr, penalty=1e-2, ramp="linear",
+                warm_up=steps * 5 // 12, decay="cosine",
+            ),
+            Phase(name="fine-tune", steps=steps // 6, lr=max(1e-4 * lr, 1e-6), penalty=3e-3),
+        ),
+    )  # fmt: skip
+
+
+# One equation whose constants differ in time (Zhang, Kim et al. 2022): units, layers, rates, λ and steps are
+# those of the authors' code; but λ grows linearly, where theirs does as a square, all rows are one batch, the
+# inputs skip to every layer, and SEQL has no penalty on differences between neighbouring times.
+VARYING_PRESETS: dict[str, Preset] = {
+    preset.name: preset for preset in (_varying("seql", 1e-2, True), _varying("heql", 1e-3, False))
 }
 
 
@@ -187,6 +221,50 @@ def _trained(
     with torch.no_grad():
         final = loss(network, preset.schedule[-1])
     return TrainedPopulation(network, tuple(seeds), final, run.failures, run.seconds)
+
+
+def train_varying(
+    preset: str | Preset,
+    X: Any,
+    y: Any,
+    at: Any,
+    *,
+    seed: int = 0,
+    record_every: int = 500,
+    on_record: Callable[[Record], object] | None = None,
+) -> EQL:
+    """Trains one network whose weights differ between contexts, such as times, and returns it in `eval()`.
+
+    `X` is `(contexts, rows, in)`, `y` `(contexts, rows)` or `(contexts, rows, out)` and `at` `(contexts,)` or
+    `(contexts, features)`. With the preset "seql", or another that is `shared`, each context has weights of
+    its own and all share their gates: `network.member(i)` is the network of one. With "heql", weights are
+    functions of the context: `network.at(t)`.
+
+    **Raises:** `Diverged` as soon as the loss is not finite.
+    """
+    if isinstance(preset, str):
+        preset = VARYING_PRESETS[checked_choice("preset", preset, VARYING_PRESETS)]
+    where = torch.as_tensor(numbers_of(at, "`at`"), dtype=torch.float32)
+    where = where[:, None] if where.dim() == 1 else where
+    x, target = _feature_major(X, y, len(where))
+    if x.dim() != 3 or where.dim() != 2:
+        raise InvalidArgument("`X` must be (contexts, rows, in) and `at` (contexts,) or (contexts, features)")
+    stacked, alone = preset.shared, {"members": None, "seed": seed, "context": where.shape[1]}
+    seeds = [seed] * len(x)
+    network = preset.build(x.shape[-2], target.shape[-2], seeds, **({} if stacked else alone))
+
+    def loss(model: EQL, phase: Phase) -> Tensor:
+        found = model.propagate(x) if stacked else model(x.mT, where).mT
+        square = (found - target).square()
+        return square.mean(dim=(1, 2)) if stacked else square.mean()
+
+    tell: dict[str, Any] = {"record_every": record_every, "on_record": on_record}
+    deque(
+        train(network, loss, preset.schedule, penalty=preset.penalty, optimiser=preset.optimiser, **tell), 0
+    )
+    if stacked:
+        settle_(network)
+    return network.eval()
 
 
 def _feature_major(X: Any, y: Any, members: int) -> tuple[Tensor, Tensor]:

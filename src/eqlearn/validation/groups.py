@@ -13,6 +13,9 @@ from eqlearn.errors import InvalidArgument, UnknownName, counted
 from eqlearn.validation.options import did_you_mean
 from eqlearn.validation.table import Table, Uncertainty, arrange
 
+# Numbers that differ by less than this part were calculated in two ways, and are no labels of two groups.
+_ROUNDING = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Groups:
@@ -26,11 +29,11 @@ class Groups:
     def count(self) -> int:
         return len(self.labels)
 
-    def of_rows(self, rows: Any = slice(None)) -> np.ndarray:
-        """The labels of all rows, or of these."""
+    def of_rows(self) -> np.ndarray:
+        """The label of each row."""
         labels = np.empty(self.count, dtype=object)
         labels[:] = self.labels
-        of_rows: np.ndarray = labels[self.codes[rows]]
+        of_rows: np.ndarray = labels[self.codes]
         return of_rows
 
     @property
@@ -48,13 +51,11 @@ def read_groups(groups: Any, rows: int | None, name: str = "") -> Groups:
     """
     if isinstance(groups, Groups) and groups.codes.shape == (rows,):
         return groups
+    if isinstance(groups, str):
+        raise UnknownName(f"`groups` names no column of `X`: {groups!r}")
     called = name or str(getattr(groups, "name", None) or "group")
-    values = _labels(groups)
-    rows = len(values) if rows is None else rows
-    if values.shape != (rows,):
-        raise InvalidArgument(
-            f"`groups` must hold one label for each of the {rows} rows, got shape {values.shape}"
-        )
+    values = _labels(groups, rows)
+    rows = len(values)
     missing = np.flatnonzero([_is_missing(v) for v in values.tolist()])
     if len(missing):
         raise InvalidArgument(
@@ -62,6 +63,14 @@ def read_groups(groups: Any, rows: int | None, name: str = "") -> Groups:
             "give these rows a group, or leave them out"
         )
     labels, codes = _distinct(values)
+    if values.dtype.kind == "f":
+        numbers = np.sort(values.astype(np.float64))
+        near = np.flatnonzero((np.diff(numbers) > 0) & (np.diff(numbers) <= _ROUNDING * np.abs(numbers[1:])))
+        if len(near):
+            raise InvalidArgument(
+                f"`groups` holds {numbers[near[0]]} and {numbers[near[0] + 1]}, which differ by rounding; "
+                "round the numbers that are given as labels"
+            )
     if len(labels) < 2:
         raise InvalidArgument(f"`groups` names one group only, {labels[0]!r}; leave it out")
     if 2 * len(labels) > rows:
@@ -107,7 +116,7 @@ def find_column(varies: Any, names: Sequence[str]) -> int:
         if varies not in names:
             raise UnknownName(f"`varies` names no column of `X`: {varies!r}; {did_you_mean(varies, names)}")
         place = list(names).index(varies)
-    elif isinstance(varies, Integral) and 0 <= int(varies) < len(names):
+    elif type(varies) is not bool and isinstance(varies, Integral) and 0 <= int(varies) < len(names):
         place = int(varies)
     else:
         raise InvalidArgument(f"`varies` must be the name or the place of a column of `X`, got {varies!r}")
@@ -136,32 +145,30 @@ def find_codes(groups: Any, labels: Sequence[Any], rows: int) -> np.ndarray:
 
     **Raises:** `UnknownName` for a label that is not known.
     """
-    values = _labels(groups)
-    if values.ndim == 0:
-        values = np.full(rows, values[()])
-    if values.shape != (rows,):
-        raise InvalidArgument(
-            f"`groups` must hold one label for each of the {rows} rows, got shape {values.shape}"
-        )
+    values = _labels(np.full(rows, groups, dtype=object) if np.ndim(groups) == 0 else groups, rows)
     place = {label: i for i, label in enumerate(labels)}
     codes = [place.get(_plain(value), -1) for value in values.tolist()]
     unknown = next((v for v, code in zip(values.tolist(), codes, strict=True) if code < 0), None)
     if -1 in codes:
-        hint = did_you_mean(str(unknown), map(str, labels))
+        hint = did_you_mean(str(unknown), map(str, labels)).rstrip("?")
         raise UnknownName(
-            f"`groups` holds {unknown!r}, which has no constants: it was not fitted; {hint} The constants of "
-            "a new group can be fitted with `new_group`"
+            f"`groups` holds {unknown!r}, which was not fitted; {hint}; with `new_group`, "
+            "a new group's constants are fitted to a few rows"
         )
     return np.array(codes, dtype=np.int64)
 
 
-def _labels(groups: Any) -> np.ndarray:
+def _labels(groups: Any, rows: int | None) -> np.ndarray:
+    """One label for each of so many rows."""
     if hasattr(groups, "detach"):  # a tensor; torch itself is slow to load
         groups = groups.detach().cpu().numpy()
-    if isinstance(groups, str):
-        return np.array(groups, dtype=object)
     values = np.asarray(groups)
-    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim != 1 or rows not in (None, len(values)):
+        raise InvalidArgument(
+            f"`groups` must hold one label for each of the {rows} rows, got shape {values.shape}"
+        )
+    return values
 
 
 def _is_missing(value: Any) -> bool:

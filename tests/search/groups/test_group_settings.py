@@ -20,3 +20,11 @@ def test_parts_are_searched_by_strategies_that_take_less_time():
     assert not {"wide-pairs", "deep", "symmetry"} & set(parts.strategies)
     assert "symmetry" in for_parts(Settings(), 3).strategies
     assert for_parts(Settings(strategies=()), 1).networks
+
+
+def test_laws_of_constants_are_searched_by_fewer():
+    settings = Settings()
+
+    laws = for_parts(settings, 1, settings.groups.left_out_of_laws)
+
+    assert set(for_parts(settings, 1).strategies) - set(laws.strategies) == {"span", "sums"}

@@ -1,6 +1,7 @@
 """Laws of constants in a column."""
 
 import numpy as np
+import pytest
 import torch
 from made import grouped
 
@@ -8,7 +9,7 @@ from eqlearn.numerics.budget import never
 from eqlearn.search.candidate import Candidate
 from eqlearn.search.groups.draft import drafts_of
 from eqlearn.search.groups.group_settings import GroupSettings
-from eqlearn.search.groups.laws import with_laws
+from eqlearn.search.groups.laws import with_laws, with_relations
 from eqlearn.search.groups.rank import Ranking
 from eqlearn.symbolic.equation import Equation
 
@@ -43,3 +44,30 @@ def test_a_law_that_does_not_hold_is_not_taken():
     whole = with_laws(draft(jagged), "t", AT, "t", found("1.1*t", "2.0*sin(t)"), GroupSettings(), never)
 
     assert whole.names == ("c1[t]",)
+
+
+def test_constants_that_differ_together_are_one():
+    constants = np.stack([np.linspace(5, 30, 8), [0.5, 1.4, 0.7, 1.1, 0.9, 0.6, 1.3, 0.8]], axis=1)
+    rows, _, _ = grouped(
+        lambda x, c: 20.4 + c[0] * (1 - np.exp(-c[1] * x[0])), constants, rows=30, noise=0.01, low=0, high=5
+    )
+    ranking = Ranking(rows, GroupSettings())
+    ranking.add([Equation.parse("20.0 - 8.0*exp(-1.1*x)", ["x"])])
+    forms = drafts_of(*ranking.finalists()[0], "g", GroupSettings())
+    apart = next(d for d in forms if str(d.equation) == "c1[g] + c2[g]*exp(c3[g]*x)")
+
+    whole = with_relations(apart, "g", GroupSettings(), never)
+
+    assert whole.names == ("c1[g]", "c2[g]")
+    assert whole.equation.constants == pytest.approx([20.4], rel=0.01)
+    assert whole.length < apart.length
+
+
+def test_constants_that_differ_each_in_its_own_way_stay():
+    constants = np.random.default_rng(1).uniform(1, 3, (8, 2))
+    rows, _, _ = grouped(lambda x, c: c[0] + c[1] * x[0], constants, noise=0.01)
+    ranking = Ranking(rows, GroupSettings())
+    ranking.add([Equation.parse("2.1 + 1.1*x", ["x"])])
+    apart = drafts_of(*ranking.finalists()[0], "g", GroupSettings())[0]
+
+    assert with_relations(apart, "g", GroupSettings(min_correlation=0.0), never) is apart

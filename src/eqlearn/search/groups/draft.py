@@ -19,11 +19,21 @@ from eqlearn.search.groups.group_fit import GroupFit, fit_from_many, fit_shared
 from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.rows import GroupedRows
 from eqlearn.search.groups.sharing import shared, snapped
-from eqlearn.search.groups.structure import FITTED, WRITTEN, Structure, parameter, parametrisations
+from eqlearn.search.groups.structure import (
+    FITTED,
+    WRITTEN,
+    Structure,
+    independent,
+    parameter,
+    parametrisations,
+)
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, parts, reading_order, real_symbol
 from eqlearn.symbolic.parametric import Constant, Formula
 from eqlearn.symbolic.varying import varying_name
+
+# So many groups show which of their parameters others make up for.
+_GROUPS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +130,12 @@ def refitted(
         equation, start = _with_factors_inside(equation, start)
         equation, start = _renamed(equation, columns, group, start)
         structure = structure_of(equation, len(columns))
-        loose = _made_up_for(structure, rows)
+        count, names = len(equation.constants), equation.variables[len(columns) :]
+        values = torch.empty(rows.count, count + len(names), dtype=torch.float64)
+        values[:, :count] = torch.tensor(equation.constants, dtype=torch.float64)
+        for k, name in enumerate(names):
+            values[:, count + k] = start[name]
+        loose = _made_up_for(structure, rows, values)
         if loose is None:
             break
         simple = int(math.copysign(1, structure.start[loose]))
@@ -129,20 +144,14 @@ def refitted(
             numbers[loose] = sp.Integer(simple)
             equation = Formula.of(equation).with_constants(numbers).simplified()
         else:
-            name = equation.variables[len(columns) + loose - len(numbers)]
-            one = {real_symbol(name): sp.Integer(simple)}
+            one = {real_symbol(names[loose - count]): sp.Integer(simple)}
             equation = Equation(equation.expr.xreplace(one), equation.variables).simplified()
-    count = len(equation.constants)
     common = torch.arange(len(structure.parameters)) < count
-    values = torch.empty(rows.count, len(common), dtype=torch.float64)
-    values[:, :count] = torch.tensor(equation.constants, dtype=torch.float64)
-    for k, name in enumerate(equation.variables[len(columns) :]):
-        values[:, count + k] = start[name]
     fit = fit_shared(structure, rows, common, values, steps=settings.steps, stop=stop)
     final = equation.with_constants(fit.values[0, :count].tolist()) if count else equation
     if len(final.constants) < count:  # a constant that became 0 or 1 exactly has gone
         final = equation
-    return Draft(final, equation.variables[len(columns) :], fit)
+    return Draft(final, names, fit)
 
 
 def structure_of(equation: Equation, columns: int) -> Structure:
@@ -158,11 +167,26 @@ def structure_of(equation: Equation, columns: int) -> Structure:
     )  # fmt: skip
 
 
-def _made_up_for(structure: Structure, rows: GroupedRows) -> int | None:
-    """A parameter that others can make up for, a common one before a varying one; none if there is none."""
-    first = next(parametrisations(structure, rows.columns[:, :200], 1))
-    left = [i for i, symbol in enumerate(structure.parameters) if symbol not in first.parameters]
-    return left[0] if left else None
+def _made_up_for(structure: Structure, rows: GroupedRows, values: torch.Tensor) -> int | None:
+    """A parameter that others can make up for, a common one before a varying one; none if there is none. The
+    varying ones may differ between groups: in 20 - c1 + c1*exp(-x), nothing makes up for 20."""
+    some = rows.of_groups(torch.arange(min(_GROUPS, rows.count)))
+    aside = 1 + 0.03 * torch.sin(
+        1.0 + torch.arange(values.shape[1]) + 1.7 * torch.arange(some.count)[:, None]
+    )
+    slopes = structure(some.columns, (values[: some.count] * aside)[some.codes].T)[1]().numpy()
+    usable = np.isfinite(slopes).all(axis=1)
+    slopes, mine = slopes[usable], some.codes.numpy()[usable, None] == np.arange(some.count)
+    own = [i for i, kind in enumerate(structure.kinds) if kind == FITTED]
+    others = [i for i in range(len(structure.kinds)) if i not in own]
+    columns = [np.ones((len(slopes), 0)), *(slopes[:, [i]] * mine for i in own), slopes[:, others]]
+    chosen = independent(np.concatenate(columns, axis=1), range(len(own) * some.count + len(others)))
+    kept = {
+        own[k // some.count] if k < len(own) * some.count else others[k - len(own) * some.count]
+        for k in chosen
+    }
+    left = [i for i in [*others, *own] if i not in kept]
+    return left[0] if left and len(slopes) else None
 
 
 def _with_factors_inside(

@@ -20,7 +20,7 @@ from eqlearn.search.candidate import Candidate, Rule, choose, pareto_front, shor
 from eqlearn.search.groups.draft import Draft, drafts_of
 from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.last import measured
-from eqlearn.search.groups.laws import with_laws
+from eqlearn.search.groups.laws import with_laws, with_relations
 from eqlearn.search.groups.propose import proposals
 from eqlearn.search.groups.rank import Ranking
 from eqlearn.search.groups.rows import GroupedRows
@@ -37,6 +37,7 @@ def by_groups(
     groups: Any,
     varies: str | int | None,
     *,
+    laws: Any,
     variables: Sequence[str] | None,
     sample_weight: Any,
     extrapolation: Any,
@@ -49,7 +50,8 @@ def by_groups(
     """What `search` finds for a table whose rows are of several groups, or in which a column `varies` the
     constants: one equation for all of them.
 
-    `search` is the one for a single table, and called for parts of this one.
+    `search` is the one for a single table, and called for parts of this one, with the settings `laws` for the
+    laws of constants.
     """
     began = time.time()
     if extrapolation is not None:
@@ -73,10 +75,11 @@ def by_groups(
         before = sum(found.rounds for found in last), sum(found.restarts for found in last)
         told = None if progress is None else counted_on(progress, *before, began)
         notes = None if journal is None else Shifted(journal, number * MOST_ROUNDS)
+        own = {} if number < settings.max_searches else {"settings": laws}
         last.append(
             search(
                 part.X, part.y, variables=columns, sample_weight=part.weight, seconds=share, progress=told,
-                journal=notes,
+                journal=notes, **own,
             )
         )  # fmt: skip
         return last[-1]
@@ -173,18 +176,21 @@ class GroupSearch:
         if not each:
             raise InvalidArgument("no equation could be fitted to every group; give groups of more rows")
         drafts = _distinct([found[0] for found in each])
-        if self.parameter is not None and ended != "interrupted":
+        if ended != "interrupted":
             # A constant may have a law where it stands in one form of the equation, and none in another.
             forms = _distinct(each[0])[: self.settings.max_forms]
             lawful = [self._with_laws(form, ranking, end) for form in forms]
-            drafts = [min(lawful, key=lambda d: d.length), *drafts]
+            drafts = _distinct([min(lawful, key=lambda d: d.length), *drafts])
         column = None if self.parameter is None else self.names[self.parameter]
         found = measured(drafts, rows, self.groups, self.settings, column)
         return united(pareto_front(found), [shortest_description(found)]), ended
 
     def _with_laws(self, d: Draft, ranking: Ranking, end: Deadline) -> Draft:
-        """The draft with laws for those of its constants that have one in the parameter."""
-        parameter, rows = self.parameter or 0, ranking.rows
+        """The draft with laws for those of its constants that have one in the parameter, or else in another
+        constant."""
+        if self.parameter is None:
+            return with_relations(d, self.groups.name, self.settings, end)
+        parameter, rows = self.parameter, ranking.rows
         at = (rows.summed(rows.columns[parameter]) / rows.sizes).numpy()
         name, searches = self.names[parameter], itertools.count(self.settings.max_searches)
 

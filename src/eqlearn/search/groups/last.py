@@ -22,7 +22,7 @@ from eqlearn.search.groups.rank import noise_by_group
 from eqlearn.search.groups.rows import GroupedRows
 from eqlearn.symbolic.varying import Varying
 from eqlearn.validation.groups import Groups
-from eqlearn.validation.table import read_table
+from eqlearn.validation.table import columns_of, read_table
 
 # More rows are fitted with the best equation only.
 _MOST_ROWS = 50_000
@@ -175,8 +175,8 @@ def adapted(candidate: Candidate, new_group: Any) -> Candidate:
     if not (isinstance(new_group, tuple | list) and len(new_group) == 2):
         raise WrongType("`new_group` must be a pair `(X, y)` of rows of one group that was not fitted")
     columns = equation.variables[: -len(varying.names)]
-    X, y = new_group
-    table, _ = read_table(X, y, None, columns)
+    X, _ = columns_of(new_group[0], columns)
+    table, _ = read_table(np.stack(X, axis=1), new_group[1], None, columns)
     rows = GroupedRows.of(table, Groups(varying.group, (0,), np.zeros(table.rows, dtype=np.int64)))
     alone = structure_of(equation, len(columns)).fixed(dict(enumerate(equation.constants)))
     mean, spread = (torch.from_numpy(row) for row in varying.population)

@@ -1,4 +1,4 @@
-"""Laws of varying constants: their values over a parameter, searched in turn as functions of it."""
+"""Laws of varying constants, as functions of a parameter or of one another."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from eqlearn.search.groups.draft import Draft, refitted, written
 from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.sharing import snapped
 from eqlearn.symbolic.equation import Equation
-from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.symbolic.expressions import fitted, real_symbol
 from eqlearn.validation.table import Table
 
 # Weights differ by no more than this factor from the middle one: an error may be small by chance.
@@ -43,6 +43,29 @@ def with_laws(
             d = better
         else:
             place += 1
+    return d
+
+
+def with_relations(d: Draft, group: str, settings: GroupSettings, stop: Callable[[], bool]) -> Draft:
+    """The draft with every varying constant that is a linear function of another one replaced by that, all
+    refitted together, if that makes the whole shorter to tell: T + p*(1 - exp(-k*t)) has no two constants
+    that differ from group to group in T + p and p."""
+    while len(d.names) > 1 and not stop():
+        count, numbers = len(d.equation.constants), range(len(d.names))
+        values, errors = (part[:, count:].numpy() for part in (d.fit.values, d.fit.errors))
+        near = np.abs(np.corrcoef(values.T))
+        found = []
+        for i, j in [
+            (i, j) for i in numbers for j in numbers if near[i, j] >= settings.min_correlation and i != j
+        ]:
+            roots = np.sqrt(_weights(errors[:, i]))
+            slope, offset = np.polyfit(values[:, j], values[:, i], 1, w=roots)
+            law = Equation(fitted(slope) * real_symbol(d.names[j]) + fitted(offset), [d.names[j]])
+            found.append(_replaced(d, i, law, d.names[j], group, settings, stop))
+        better = min((f for f in found if f is not None), key=lambda f: f.length, default=d)
+        if not better.length < d.length:
+            break
+        d = better
     return d
 
 

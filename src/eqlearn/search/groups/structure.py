@@ -152,13 +152,13 @@ def parametrisations(structure: Structure, columns: Tensor, most: int) -> Iterat
     slopes = _slopes(structure, columns)
     count = len(structure.parameters)
     preferred = sorted(range(count), key=lambda i: (structure.kinds[i], i))
-    first = _independent(slopes, preferred)
+    first = independent(slopes, preferred)
     yield structure.fixed({i: _number(structure, i) for i in range(count) if i not in first})
     given = 1
     for others in itertools.combinations(range(count), len(first)):
         if given >= most:
             return
-        if set(others) != set(first) and len(_independent(slopes, others)) == len(others):
+        if set(others) != set(first) and len(independent(slopes, others)) == len(others):
             given += 1
             signs = {i: int(math.copysign(1, structure.start[i])) for i in range(count) if i not in others}
             yield structure.fixed(signs)
@@ -173,14 +173,16 @@ def _slopes(structure: Structure, columns: Tensor) -> np.ndarray:
     aside = 1 + _ASIDE * np.sin(1.0 + np.arange(len(structure.start)))
     constants = torch.from_numpy(structure.start * aside)[:, None].expand(-1, columns.shape[1])
     slopes: np.ndarray = structure(columns, constants)[1]().numpy()
+    return slopes
+
+
+def independent(slopes: np.ndarray, order: Sequence[int]) -> list[int]:
+    """Those columns, taken in order, that no sum of the ones before them is equal to; they are scaled to unit
+    length first."""
     with np.errstate(all="ignore"):
         lengths = np.sqrt((slopes**2).sum(axis=0))
     usable = np.isfinite(lengths) & (lengths > 0)
-    return np.where(usable, slopes / np.where(usable, lengths, 1.0), 0.0)
-
-
-def _independent(slopes: np.ndarray, order: Sequence[int]) -> list[int]:
-    """Those columns, taken in order, that no sum of the ones before them is equal to."""
+    slopes = np.where(usable, slopes / np.where(usable, lengths, 1.0), 0.0)
     chosen: list[int] = []
     basis = np.empty((len(slopes), 0))
     for i in order:
