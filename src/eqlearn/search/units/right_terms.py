@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -33,17 +34,21 @@ Made = tuple[Any, ...]
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Products of powers of columns, the shortest first: exponents `(products, columns)`, values, and what
-    naming each costs in nodes: one that n are shorter than takes the bits of n."""
+    """Products of powers of columns and at most one difference of two, the shortest first: exponents
+    `(products, columns + differences)`, values, what naming each costs in nodes (one that n are shorter than
+    takes the bits of n), and of which columns the differences are."""
 
     exponents: np.ndarray
     values: np.ndarray
     costs: np.ndarray
+    pairs: Sequence[tuple[int, int]] = ()
 
     def symbolic(self, place: int, names: Sequence[str]) -> sp.Expr:
+        columns = [real_symbol(name) for name in names]
         powers = (Fraction(float(p)) for p in self.exponents[place])
-        return sp.Mul(*(real_symbol(n) ** sp.Rational(p.numerator, p.denominator)
-                        for n, p in zip(names, powers, strict=True)))  # fmt: skip
+        return sp.Mul(*(base ** sp.Rational(p.numerator, p.denominator)
+                        for base, p in zip([*columns, *(columns[i] - columns[j] for i, j in self.pairs)],
+                                           powers, strict=True)))  # fmt: skip
 
 
 def products_of(
@@ -63,17 +68,28 @@ def products_of(
     powers = np.array([p for p in how.powers[:tried] if target or p == int(p)])
     places = np.indices((len(powers),) * len(columns), dtype=np.int8).reshape(len(columns), -1).T
     grid = powers[places]
-    off = np.abs(grid @ matrix.reshape(len(columns), len(bases)) - wanted).max(axis=1, initial=0.0)
-    right = grid[off < 1e-9]
+    units = grid @ matrix.reshape(len(columns), len(bases))
+    right = grid[np.abs(units - wanted).max(axis=1, initial=0.0) < 1e-9]
     if groups:
         right = right[np.gcd.reduce(np.abs(right).astype(int), axis=1) == 1]
+    alike = [] if groups else [(i, j) for i, j in combinations(range(len(columns)), 2)
+                               if columns[i] and columns[i] == columns[j]]  # fmt: skip
+    kinds = [np.hstack([right, np.zeros((len(right), len(alike)))])]
+    for k, (i, j) in enumerate(alike):
+        alone = (grid[:, i] == 0) & (grid[:, j] == 0)
+        for power in how.of_differences:
+            others = grid[alone & (np.abs(units + power * matrix[i] - wanted).max(axis=1) < 1e-9)]
+            kinds.append(np.hstack([others, np.tile(power * np.eye(len(alike))[k], (len(others), 1))]))
+    right = np.vstack(kinds)
     nodes = np.where(right == 0, 0, np.where(np.abs(right) == 1, 2, 3)).sum(axis=1)
+    nodes += 2 * (right[:, len(columns) :] != 0).sum(axis=1)
     order = np.lexsort((-right.sum(axis=1), nodes))[:most]
+    X = np.column_stack([X, *(X[:, i] - X[:, j] for i, j in alike)])
     with np.errstate(all="ignore"):
         values = np.array([np.prod(X**p, axis=1) for p in right[order]]).reshape(len(order), len(X))
     fine = np.isfinite(values).all(axis=1) & (values != 0).all(axis=1)
     shorter = np.searchsorted(nodes[order][fine], nodes[order][fine])
-    return Products(right[order][fine], values[fine], np.log2(1.0 + shorter))
+    return Products(right[order][fine], values[fine], np.log2(1.0 + shorter), alike)
 
 
 @dataclass(eq=False)
@@ -176,6 +192,8 @@ def _is_power(primitive: Primitive) -> bool:
     return bool(torch.allclose(quotient, quotient[:1]))
 
 
+# Of each term of a sum, its product and its expression.
+Places = tuple[tuple[int, int], ...]
 # A sum: a number, the place of a product, and those of expressions it is multiplied with, for each term.
 Terms = tuple[tuple[float, int, tuple[int, ...]], ...]
 
@@ -195,7 +213,7 @@ class RightTerms:
     def sums(self) -> Iterator[Terms]:
         """The best sums of each kind."""
         if len(self.scales.costs) and len(self.expressions):
-            for kind in (self._single, self._twofold, self._several):
+            for kind in (self._single, self._twofold, self._several, self._one_by_one):
                 if not self.stop():
                     yield from kind()
 
@@ -237,20 +255,57 @@ class RightTerms:
                 yield ((float(above[f, g] / below[f, g]), m, (f, g)),)
 
     def _several(self) -> Iterator[Terms]:
-        """Sparse sums of the shortest M·F: many of few terms, few of more."""
+        """Sparse sums of the shortest M·F, many of few terms, few of more; and of products M alone."""
         total = self.scales.costs[:, None] + np.array(self.expressions.costs)
         total[:, 1 : len(self.how.numbers)] = np.inf  # each term has a number of its own
-        for count, most in self.how.sums:
-            places = [divmod(p, total.shape[1]) for p in _least(total, count)]
+        pools = [([divmod(p, total.shape[1]) for p in _least(total, count)], m) for count, m in self.how.sums]
+        pools.append(([(m, 0) for m in range(len(self.scales.costs))], self.how.sums[-1][1]))
+        for places, most in pools:
             columns = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]).T
             regression = Regression.of(columns * self.root[:, None], self.target * self.root)
-            beside: list[tuple[int, ...]] = [(), *((k,) for k in range(count if most > 2 else 0))]
+            beside: list[tuple[int, ...]] = [(), *((k,) for k in range(len(places) if most > 2 else 0))]
             found = sparse_path(regression, most, self.how.beam, beside=beside, sweeps=1, stop=self.stop)
             for some in (some for some in found if some):
                 numbers = regression.fitted(some).coefficients
                 yield tuple(
                     (float(n), places[k][0], (places[k][1],)) for n, k in zip(numbers, some, strict=True)
                 )
+
+    def _one_by_one(self) -> Iterator[Terms]:
+        """Sums of all M·F, each next term beside the best before (a beam); in the end, one beside any two of
+        the shortest M."""
+        count, most, bare = self.how.one_by_one
+        F, M = self.expressions.values[:count], self.scales.values * self.root
+        with np.errstate(all="ignore"):
+            squares = M**2 @ (F**2).T
+        costs = self.scales.costs[:, None] + np.array(self.expressions.costs[:count])
+        costs[:, 1 : len(self.how.numbers)] = np.inf  # each term has a number of its own
+        target = self.target * self.root
+        beam: dict[Places, float] = {(): 0.0}
+        for size in range(most):
+            if size == 2:
+                short = np.argsort(self.scales.costs, kind="stable")[:bare].tolist()
+                beam |= {((i, 0), (j, 0)): float(costs[i, 0] + costs[j, 0]) for i, j in combinations(short, 2)}
+            grown: dict[Places, tuple[float, float]] = {}
+            for places, cost in beam.items():
+                if self.stop():
+                    return
+                basis = np.linalg.qr(np.array([M[m] * F[f] for m, f in places]).reshape(-1, len(target)).T)[0]
+                left = target - basis @ (basis.T @ target)
+                with np.errstate(all="ignore"):
+                    apart = squares - sum(((M * q) @ F.T) ** 2 for q in basis.T)
+                    gains = np.where(apart > 1e-6 * squares, ((M * left) @ F.T) ** 2 / apart, 0.0)
+                    scores = self._scores(target @ target - left @ left + gains, cost + costs)
+                for place in _least(scores, self.how.beam):
+                    m, f = divmod(place, len(F))
+                    sum_ = tuple(sorted((*places, (m, f))))
+                    grown[sum_] = (float(scores[m, f]), cost + float(costs[m, f]))
+            best = sorted(grown, key=lambda places: grown[places])[: self.how.beam]
+            beam = {places: grown[places][1] for places in best}
+            for places in best:
+                columns = np.array([M[m] * F[f] for m, f in places]).T
+                numbers = np.linalg.lstsq(columns, target)[0]
+                yield tuple((float(n), m, (f,)) for n, (m, f) in zip(numbers, places, strict=True))
 
     def _scores(self, explained: np.ndarray, costs: np.ndarray) -> np.ndarray:
         weighed = self.target * self.root
@@ -287,34 +342,50 @@ def right_laws(
     size = float(np.sqrt(np.mean(y**2)))
     if how.max_products < 3 ** len(names) or size == 0:
         return []
-    root = np.ones(len(y)) if weight is None else np.sqrt(weight / weight.mean())
+    trust = np.ones(len(y)) if weight is None else np.sqrt(weight / weight.mean())
     unary = [p for p in primitives if p.arity == 1 and p.name != "id"]
     groups = products_of(X, dimensions, Dimension(), how.groups, how, groups=True)
     expressions = Expressions(groups, unary, how, stop)
-    found: list[tuple[float, float, int, RightTerms, Terms]] = []
+    found: list[tuple[float, float, int, RightTerms, float, Terms]] = []
     for power in how.target_powers:
-        if (power < 0 and not y.all()) or (power == 2 and (y < 0).any() and (y > 0).any()):
+        small = min(how.floor * size, float(np.median(np.abs(y))))  # which may be nothing but noise
+        if (power < 0 and not y.all()) or (power == 2 and (y < -small).any() and (y > small).any()):
             continue
-        # An error of y moves its power by as much as the slope; where y is in the noise, by no less.
+        # An error of y moves its power by as much as the slope. Where y is small, a square is known no better
+        # for that, and an inverse is not known at all.
         slope = np.abs(power * np.maximum(np.abs(y), how.floor * size) ** (power - 1.0))
+        root = trust / slope if power > 0 else np.where(np.abs(y) < small, 0.0, trust / slope)
         scales = products_of(X, dimensions, target ** Fraction(power), how.scales, how)
-        right = RightTerms(scales, expressions, y**power, root / slope, how, stop)
+        right = RightTerms(scales, expressions, y**power, root, how, stop)
         sign = -1 if power == 2 and y.sum() < 0 else 1
-        for terms in right.sums():
+        both = (way for terms in right.sums() for way in ((1.0, terms), _in_proportion(terms)) if way)
+        for factor, terms in both:
             with np.errstate(all="ignore"):
-                residual = (sign * right.values(terms) ** (1 / power) - y) * root
-                left = float(residual @ residual) / float((y * root) @ (y * root))
+                residual = (sign * (factor * right.values(terms)) ** (1 / power) - y) * trust
+                left = float(residual @ residual) / float((y * trust) @ (y * trust))
             if math.isfinite(left):
-                nodes = right.cost(terms) + 0.5 * math.log(len(y)) / math.log(how.symbols) * len(terms)
+                numbers = len(terms) if factor == 1 else 1 + len(terms) / 4  # bits of whole numbers
+                nodes = right.cost(terms) + 0.5 * math.log(len(y)) / math.log(how.symbols) * numbers
                 score = float(nats(len(y), left, nodes + (power != 1), how))
-                found.append((score, left, power, right, terms))
+                found.append((score, left, power, right, factor, terms))
     found.sort(key=lambda law: law[0])
     laws: dict[float, sp.Expr] = {}  # what leaves the same is the same law
-    for _, left, power, right, terms in found:
+    for _, left, power, right, factor, terms in found:
         if len(laws) < how.kept and round(left, 12) not in laws:
-            whole = sp.Add(*(fitted(n) * right.scales.symbolic(m, names)
+            number = fitted if factor == 1 else sp.Integer
+            whole = sp.Add(*(number(n) * right.scales.symbolic(m, names)
                              * sp.Mul(*(expressions.symbolic(e, names) for e in f))
                              for n, m, f in terms))  # fmt: skip
             sign = -1 if power == 2 and y.sum() < 0 else 1
-            laws[round(left, 12)] = sign * whole ** sp.Rational(1, power)
+            laws[round(left, 12)] = sign * (whole if factor == 1 else fitted(factor) * whole) ** sp.Rational(1, power)
     return list(laws.values())
+
+
+def _in_proportion(terms: Terms, largest: int = 4, near: float = 0.15) -> tuple[float, Terms] | None:
+    """A factor, and the sum with small whole numbers that is nearly this times it; none, if there is none."""
+    numbers = np.array([n for n, _, _ in terms])
+    whole = np.round(numbers / np.abs(numbers).min())
+    factor = float(numbers @ whole / (whole @ whole))
+    if len(terms) < 2 or np.abs(whole).max() > largest or (np.abs(factor * whole / numbers - 1) > near).any():
+        return None
+    return factor, tuple((float(n), m, f) for n, (_, m, f) in zip(whole, terms, strict=True))
