@@ -1,6 +1,7 @@
 """Formulas of Feynman's lectures, searched with and without their units, in noise and without.
 
-    python benchmarks/units.py [--noise 0.1] [--restarts 60] [--rows 200] [--seed 1] [--others] [--only with|without] --out F.json
+    python benchmarks/units.py [--noise 0.1] [--restarts 60] [--rows 200] [--seed 1] [--others]
+        [--only with|without] --out F.json
 
 The formulas are the first thirty of the suite in which at least two columns have a unit, or the others. Noise
 is a fraction of the target's root mean square. Both searches have the same budget of restarts; every trial is
