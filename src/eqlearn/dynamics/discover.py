@@ -223,7 +223,9 @@ class _Task:
                 best[state] = latest.best
             there = [b for b in best if b is not None]
             joint = Candidate(
-                equations=tuple(e if b is None else b.equation for b, e in zip(best, self.chosen, strict=True)),
+                equations=tuple(
+                    e if b is None else b.equation for b, e in zip(best, self.chosen, strict=True)
+                ),
                 training_error=math.sqrt(sum(b.training_error**2 for b in there) / len(there)),
                 description_length=sum(b.description_length for b in there),
                 exact=all(b.exact for b in there),
