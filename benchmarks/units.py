@@ -1,6 +1,7 @@
 """Formulas of Feynman's lectures, searched with and without their units, in noise and without.
 
-    python benchmarks/units.py [--noise 0.1] [--restarts 60] [--rows 200] [--seed 1] [--others] --out F.json
+    python benchmarks/units.py [--noise 0.1] [--restarts 60] [--rows 200] [--seed 1] [--others]
+        [--only with|without] --out F.json
 
 The formulas are the first thirty of the suite in which at least two columns have a unit, or the others. Noise
 is a fraction of the target's root mean square. Both searches have the same budget of restarts; every trial is
@@ -102,15 +103,17 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--others", action="store_true")
+    parser.add_argument("--only", choices=("with", "without"), help="the others' trials another time")
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    settings = {k: v for k, v in vars(options).items() if k not in ("out", "others")}
+    settings = {k: v for k, v in vars(options).items() if k not in ("out", "others", "only")}
     units = OTHERS if options.others else UNITS
     before = json.loads(options.out.read_text(encoding="utf-8")) if options.out.exists() else {}
     trials = before.get("trials", []) if before.get("settings") == settings else []  # goes on where it ended
     done = {(t["problem"], t["units"]) for t in trials}
     for problem in find_suite("feynman"):
-        asked = (False, True) if problem.name in units else ()
+        asked = {"with": (True,), "without": (False,), None: (False, True)}[options.only]
+        asked = asked if problem.name in units else ()
         for with_units in (u for u in asked if (problem.name, u) not in done):
             trials.append(trial(problem, units[problem.name], **settings, with_units=with_units))
             print(

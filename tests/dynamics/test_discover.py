@@ -119,6 +119,18 @@ def test_progress_is_told_of_all_states_together(watched):
     assert [p.restarts for p in told] == sorted(p.restarts for p in told)
 
 
+@pytest.mark.slow
+def test_progress_is_told_of_all_states_where_one_of_them_is_searched():
+    told, t = [], 0.05 * np.arange(200)
+    damped_wave = np.exp(-0.1 * t + 2j * t)
+    rounded = np.round(np.stack([damped_wave.real, (damped_wave * (-0.1 + 2j)).real], axis=1), 5)
+
+    discover_dynamics(rounded, dt=0.05, names=["x", "v"], progress=told.append, **SMALL | {"restarts": 1})
+
+    assert told[-1].restarts > 0
+    assert {len(p.best.equations) for p in told} == {2}
+
+
 def test_the_table_of_a_map_is_each_state_and_the_next():
     X, y = FORMS["map"].table(
         Trajectories.of([np.arange(4.0)[:, None], np.arange(7.0, 9.0)[:, None]]), MOTION

@@ -125,6 +125,7 @@ class _Task:
         self.found: list[dict[str, Found]] = [{} for _ in self.trajectories.names]
         self.linear: list[list[Equation]] = [[] for _ in self.trajectories.names]
         self.stopped = False
+        self.chosen: tuple[Equation, ...] = ()
 
     def sums(self, end: float) -> None:
         """Sparse sums of library terms for each state, in the weak form."""
@@ -222,7 +223,9 @@ class _Task:
                 best[state] = latest.best
             there = [b for b in best if b is not None]
             joint = Candidate(
-                equations=tuple(e for b in there for e in b.equations),
+                equations=tuple(
+                    e if b is None else b.equation for b, e in zip(best, self.chosen, strict=True)
+                ),
                 training_error=math.sqrt(sum(b.training_error**2 for b in there) / len(there)),
                 description_length=sum(b.description_length for b in there),
                 exact=all(b.exact for b in there),
@@ -240,6 +243,7 @@ class _Task:
             self.stopped = True
             model = fitted_model(first, self.segments) if before is None else before
         self.report(model.candidate(), self.every)
+        self.chosen = model.equations
         return model
 
     @property

@@ -20,6 +20,7 @@ from eqlearn.validation.findings import Checkup, Finding
 MOST_CELLS = 4_000_000
 # More words than in this part of the rows are no sums or means.
 MOST_STRAYS = 0.1
+ADVICE, SERIES = "leave it out with `ignore`", ", or write the time since the first as a number"
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ def examine_file(path: str | Path, targets: Sequence[str] = ()) -> FileCheckup:
         raise InvalidArgument(f"{source.name} holds no rows")
     seen = look(values, names, targets)
     findings = [
-        Finding("warning", (column,), f"column {column!r} holds {what}", "leave it out with `ignore`")
+        Finding(
+            "warning", (column,), f"column {column!r} holds {what}", ADVICE + SERIES * (what[:5] == "dates")
+        )
         for column, what in others.items()
     ]
     notes = source.notes

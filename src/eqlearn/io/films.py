@@ -102,7 +102,7 @@ def _video(path: Path) -> tuple[np.ndarray, float]:
 
 def _needed(path: Path) -> str:
     return (
-        f"to read {path.name}, install the extra for videos: pip install 'eqlearn[video]'; "
+        f"to read {path.name}, install the extra for videos: pip install 'eqlearn[film]'; "
         "or save the frames as .npy"
     )
 

@@ -3,7 +3,8 @@ import pytest
 
 from eqlearn import Equation
 from eqlearn.nn.primitives import parse_set
-from eqlearn.search.units.right_terms import Expressions, products_of, right_laws
+from eqlearn.search.units.buckingham import Expressions, products_of
+from eqlearn.search.units.right_terms import right_laws
 from eqlearn.search.units.unit_settings import Enumeration
 from eqlearn.validation.units import Dimension
 

@@ -93,7 +93,7 @@
     part.formula.hidden = !brief.formula;
     if (brief.formula && run.formula !== brief.formula.join()) {
       run.formula = brief.formula.join();
-      part.formula.replaceChildren(...brief.formula.map(formula));
+      part.formula.replaceChildren(...brief.formula.map((m) => element("div", {}, formula(m))));
     }
   }
   async function refresh() {

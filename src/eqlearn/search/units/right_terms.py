@@ -12,190 +12,67 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import sympy as sp
-import torch
 
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_ERROR
 from eqlearn.numerics.subsets import Regression, sparse_path
-from eqlearn.search.ansatz.library import parity
+from eqlearn.search.units.buckingham import Expressions, Products, products_of
 from eqlearn.search.units.unit_settings import Enumeration
-from eqlearn.symbolic.expressions import fitted, real_symbol
+from eqlearn.symbolic.expressions import fitted
 from eqlearn.validation.units import Dimension
 
-# How an expression is made: of a product of columns, a number, or an operator or primitive and others.
-Made = tuple[Any, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Products:
-    """Products of powers of columns, the shortest first: exponents `(products, columns)`, values, and what
-    naming each costs in nodes: one that n are shorter than takes the bits of n."""
-
-    exponents: np.ndarray
-    values: np.ndarray
-    costs: np.ndarray
-
-    def symbolic(self, place: int, names: Sequence[str]) -> sp.Expr:
-        powers = (Fraction(float(p)) for p in self.exponents[place])
-        return sp.Mul(*(real_symbol(n) ** sp.Rational(p.numerator, p.denominator)
-                        for n, p in zip(names, powers, strict=True)))  # fmt: skip
-
-
-def products_of(
-    X: np.ndarray,
-    columns: Sequence[Dimension],
-    target: Dimension,
-    most: int,
-    how: Enumeration,
-    groups: bool = False,
-) -> Products:
-    """At most so many products with the unit of the target that are finite and not zero on all rows; as
-    `groups`, none that is a power of another or of no column; without a unit, of whole powers."""
-    bases = sorted({name for d in (*columns, target) for name, _ in d.powers})
-    matrix = np.array([[float(dict(d.powers).get(b, 0)) for b in bases] for d in columns])
-    wanted = np.array([float(dict(target.powers).get(b, 0)) for b in bases])
-    tried = int(how.max_products ** (1 / len(columns)) + 1e-9)
-    powers = np.array([p for p in how.powers[:tried] if target or p == int(p)])
-    places = np.indices((len(powers),) * len(columns), dtype=np.int8).reshape(len(columns), -1).T
-    grid = powers[places]
-    off = np.abs(grid @ matrix.reshape(len(columns), len(bases)) - wanted).max(axis=1, initial=0.0)
-    right = grid[off < 1e-9]
-    if groups:
-        right = right[np.gcd.reduce(np.abs(right).astype(int), axis=1) == 1]
-    nodes = np.where(right == 0, 0, np.where(np.abs(right) == 1, 2, 3)).sum(axis=1)
-    order = np.lexsort((-right.sum(axis=1), nodes))[:most]
-    with np.errstate(all="ignore"):
-        values = np.array([np.prod(X**p, axis=1) for p in right[order]]).reshape(len(order), len(X))
-    fine = np.isfinite(values).all(axis=1) & (values != 0).all(axis=1)
-    shorter = np.searchsorted(nodes[order][fine], nodes[order][fine])
-    return Products(right[order][fine], values[fine], np.log2(1.0 + shorter))
-
-
-@dataclass(eq=False)
-class Expressions:
-    """Expressions in dimensionless products, by size, each once: how they are `made`, values and costs. No
-    function stands inside of another, but for roots and powers."""
-
-    products: Products
-    unary: Sequence[Primitive]
-    how: Enumeration
-    stop: Callable[[], bool] = never
-    made: list[Made] = field(default_factory=list)
-    values: np.ndarray = field(init=False)
-    costs: list[float] = field(default_factory=list)
-    steep: list[bool] = field(default_factory=list)
-    seen: set[bytes] = field(default_factory=set)
-    levels: dict[int, list[int]] = field(default_factory=dict)
-    powers: set[str] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        rows = self.products.values.shape[1]
-        self.powers = {primitive.name for primitive in self.unary if _is_power(primitive)}
-        self.values = np.empty((self.how.most, rows))
-        self.directions = np.random.default_rng(0).normal(size=(rows, 2))
-        for number in self.how.numbers:
-            self._take(1, np.full((1, rows), float(number)), [("number", number)])
-        for place, cost in enumerate(self.products.costs):
-            self._take(1 + round(cost), self.products.values[place][None], [("product", place)])
-        with np.errstate(all="ignore"):
-            for level in range(2, self.how.max_level + 1):
-                for values, made in self._level(level):
-                    if len(self.made) >= self.how.most or self.stop():
-                        return
-                    self._take(level, values, made)
-
-    def __len__(self) -> int:
-        return len(self.made)
-
-    def _take(self, level: int, values: np.ndarray, made: list[Made]) -> None:
-        """Takes up what is finite, no number, and new."""
-        size = np.abs(values).max(axis=1)
-        fine = np.isfinite(values).all(axis=1) & (size > 1e-12) & (size < 1e12)
-        fine &= (np.ptp(values, axis=1) > 1e-9 * size) | (made[0][0] == "number")
-        keys = np.round(values @ self.directions / size[:, None], 9)
-        keys = np.concatenate([keys, np.round(np.log(size)[:, None], 7)], axis=1) + 0.0
-        for i in np.flatnonzero(fine).tolist():
-            key = keys[i].tobytes()
-            if key not in self.seen and len(self.made) < self.how.most:
-                self.seen.add(key)
-                self.levels.setdefault(level, []).append(len(self.made))
-                self.values[len(self.made)] = values[i]
-                self.made.append(made[i])
-                self.costs.append(float(level))
-                self.steep.append(self._is_steep(made[i]))
-
-    def _is_steep(self, made: Made) -> bool:
-        how, *args = made
-        if isinstance(how, Primitive):
-            return how.name not in self.powers or self.steep[args[0]]
-        return how in ("+", "-", "*", "/") and (self.steep[args[0]] or self.steep[args[1]])
-
-    def _level(self, level: int) -> Iterator[tuple[np.ndarray, list[Made]]]:
-        """Everything of this size, in blocks: functions, then sums, differences, products and quotients."""
-        for primitive in self.unary:
-            power = primitive.name in self.powers
-            nodes = 1 if power else self.how.function
-            some = [i for i in self.levels.get(level - nodes, ()) if self.made[i][0] != "number"]
-            some = [i for i in some if power or not self.steep[i]]
-            for sign in (1, -1) if some and not power and not parity(primitive) else (1,) if some else ():
-                value: torch.Tensor = primitive(torch.from_numpy(sign * self.values[some]))
-                yield value.numpy(), [(primitive, i, sign) for i in some]
-        for one in range(1, level - 1):
-            other = level - 1 - one
-            for i in list(self.levels.get(one, ())) if one <= other else ():
-                others = [j for j in self.levels.get(other, ()) if other > one or j >= i]
-                if others:
-                    here, there = self.values[i], self.values[others]
-                    yield here + there, [("+", i, j) for j in others]
-                    yield here - there, [("-", i, j) for j in others]
-                    yield here * there, [("*", i, j) for j in others]
-                    yield here / there, [("/", i, j) for j in others]
-                    yield there / here, [("/", j, i) for j in others]
-
-    def symbolic(self, place: int, names: Sequence[str]) -> sp.Expr:
-        how, *args = self.made[place]
-        if how == "number":
-            return sp.Integer(args[0])
-        if how == "product":
-            return self.products.symbolic(args[0], names)
-        if isinstance(how, Primitive):
-            return how.symbolic(args[1] * self.symbolic(args[0], names))
-        one, other = (self.symbolic(i, names) for i in args)
-        return {"+": one + other, "-": one - other, "*": one * other, "/": one / other}[how]
-
-
-def _is_power(primitive: Primitive) -> bool:
-    """Whether a factor of the argument comes out as a factor, as of a root."""
-    g = torch.tensor([0.3, 0.7, 1.1, 1.9], dtype=torch.float64)
-    quotient = primitive(2 * g) / primitive(g)
-    return bool(torch.allclose(quotient, quotient[:1]))
-
-
+# Of each term of a sum, its product and its expression.
+Places = tuple[tuple[int, int], ...]
 # A sum: a number, the place of a product, and those of expressions it is multiplied with, for each term.
 Terms = tuple[tuple[float, int, tuple[int, ...]], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class RightTerms:
-    """What sums for a power of the target are put together from, and that power of the target, to which each
-    row tells as much as its `root` says."""
+    """What sums for a power of the target `y` are put together from; each row tells as much of y as its
+    `trust` says, and of that power, `target`, as its `root` does."""
 
     scales: Products
     expressions: Expressions
-    target: np.ndarray
-    root: np.ndarray
+    power: int
+    y: np.ndarray
+    trust: np.ndarray
     how: Enumeration
     stop: Callable[[], bool]
+    target: np.ndarray = field(init=False)
+    root: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        # An error of y moves its power by as much as the slope. Where y is small, a square is known no better
+        # for that, and an inverse is not known at all.
+        size, small = float(np.sqrt(np.mean(self.y**2))), smallest(self.y, self.how)
+        slope = np.abs(self.power * np.maximum(np.abs(self.y), self.how.floor * size) ** (self.power - 1.0))
+        known = (np.abs(self.y) >= small) | (self.power > 0)
+        object.__setattr__(self, "target", self.y**self.power)
+        object.__setattr__(self, "root", np.where(known, self.trust / slope, 0.0))
+
+    def laws(self) -> Iterator[Law]:
+        """The best sums of each kind, with numbers as they are fitted, and in proportion."""
+        for terms in self.sums():
+            yield Law(self, tuple(n for n, _, _ in terms), terms)
+            whole = in_proportion([n for n, _, _ in terms])
+            if whole is not None:
+                factor, numbers = whole
+                yield Law(
+                    self, (factor,), tuple((n, m, f) for n, (_, m, f) in zip(numbers, terms, strict=True))
+                )
 
     def sums(self) -> Iterator[Terms]:
         """The best sums of each kind."""
         if len(self.scales.costs) and len(self.expressions):
-            for kind in (self._single, self._twofold, self._several):
+            for kind in (self._single, self._twofold, self._several, self._one_by_one):
                 if not self.stop():
                     yield from kind()
 
@@ -237,20 +114,60 @@ class RightTerms:
                 yield ((float(above[f, g] / below[f, g]), m, (f, g)),)
 
     def _several(self) -> Iterator[Terms]:
-        """Sparse sums of the shortest M·F: many of few terms, few of more."""
+        """Sparse sums of the shortest M·F, many of few terms, few of more; and of products M alone."""
         total = self.scales.costs[:, None] + np.array(self.expressions.costs)
         total[:, 1 : len(self.how.numbers)] = np.inf  # each term has a number of its own
-        for count, most in self.how.sums:
-            places = [divmod(p, total.shape[1]) for p in _least(total, count)]
+        pools = [([divmod(p, total.shape[1]) for p in _least(total, count)], m) for count, m in self.how.sums]
+        pools.append(([(m, 0) for m in range(len(self.scales.costs))], self.how.sums[-1][1]))
+        for places, most in pools:
             columns = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]).T
             regression = Regression.of(columns * self.root[:, None], self.target * self.root)
-            beside: list[tuple[int, ...]] = [(), *((k,) for k in range(count if most > 2 else 0))]
+            beside: list[tuple[int, ...]] = [(), *((k,) for k in range(len(places) if most > 2 else 0))]
             found = sparse_path(regression, most, self.how.beam, beside=beside, sweeps=1, stop=self.stop)
             for some in (some for some in found if some):
                 numbers = regression.fitted(some).coefficients
                 yield tuple(
                     (float(n), places[k][0], (places[k][1],)) for n, k in zip(numbers, some, strict=True)
                 )
+
+    def _one_by_one(self) -> Iterator[Terms]:
+        """Sums of all M·F, each next term beside the best before (a beam); in the end, one beside any two of
+        the shortest M."""
+        count, most, bare = self.how.one_by_one
+        count = min(count, len(self.expressions))
+        F, M = self.expressions.values[:count], self.scales.values * self.root
+        with np.errstate(all="ignore"):
+            squares = M**2 @ (F**2).T
+        costs = self.scales.costs[:, None] + np.array(self.expressions.costs[:count])
+        costs[:, 1 : len(self.how.numbers)] = np.inf  # each term has a number of its own
+        target = self.target * self.root
+        beam: dict[Places, float] = {(): 0.0}
+        for size in range(most):
+            if size == 2:
+                short = np.argsort(self.scales.costs, kind="stable")[:bare].tolist()
+                beam |= {
+                    ((i, 0), (j, 0)): float(costs[i, 0] + costs[j, 0]) for i, j in combinations(short, 2)
+                }
+            grown: dict[Places, tuple[float, float]] = {}
+            for places, cost in beam.items():
+                if self.stop():
+                    return
+                basis = np.linalg.qr(np.array([M[m] * F[f] for m, f in places]).reshape(-1, len(target)).T)[0]
+                left = target - basis @ (basis.T @ target)
+                with np.errstate(all="ignore"):
+                    apart = squares - sum(((M * q) @ F.T) ** 2 for q in basis.T)
+                    gains = np.where(apart > 1e-6 * squares, ((M * left) @ F.T) ** 2 / apart, 0.0)
+                    scores = self._scores(target @ target - left @ left + gains, cost + costs)
+                for place in _least(scores, self.how.beam):
+                    m, f = divmod(place, len(F))
+                    sum_ = tuple(sorted((*places, (m, f))))
+                    grown[sum_] = (float(scores[m, f]), cost + float(costs[m, f]))
+            best = sorted(grown, key=lambda places: grown[places])[: self.how.beam]
+            beam = {places: grown[places][1] for places in best}
+            for places in best:
+                columns = np.array([M[m] * F[f] for m, f in places]).T
+                numbers = np.linalg.lstsq(columns, target)[0]
+                yield tuple((float(n), m, (f,)) for n, (m, f) in zip(numbers, places, strict=True))
 
     def _scores(self, explained: np.ndarray, costs: np.ndarray) -> np.ndarray:
         weighed = self.target * self.root
@@ -271,6 +188,91 @@ def _least(scores: np.ndarray, count: int) -> list[int]:
     return [place for place in ordered if math.isfinite(flat[place])]
 
 
+@dataclass(frozen=True, eq=False)
+class Law:
+    """A law for the target: a sum for a power of it, whose terms have `numbers` in front of them, or one
+    number in front of all, where they are in proportion."""
+
+    right: RightTerms
+    numbers: tuple[float, ...]
+    terms: Terms
+
+    @property
+    def in_proportion(self) -> bool:
+        return len(self.numbers) < len(self.terms)
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """What the numbers are in front of, `(rows, numbers)`."""
+        if self.in_proportion:
+            return self.right.values(self.terms)[:, None]
+        return np.column_stack([self.right.values(((1.0, m, f),)) for _, m, f in self.terms])
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        with np.errstate(all="ignore"):
+            sign = -1 if self.right.power == 2 and self.right.y.sum() < 0 else 1
+            return np.asarray(sign * (self.columns @ self.numbers) ** (1 / self.right.power))
+
+    @cached_property
+    def left(self) -> float:
+        """The part of the target's squares that it leaves."""
+        with np.errstate(all="ignore"):
+            residual, y = (self.values - self.right.y) * self.right.trust, self.right.y * self.right.trust
+            return float(residual @ residual) / float(y @ y)
+
+    @cached_property
+    def score(self) -> float:
+        """Nats of data and law; infinite where it has no values."""
+        rows, how = len(self.right.y), self.right.how
+        numbers = len(self.numbers) + (
+            len(self.terms) / 4 if self.in_proportion else 0
+        )  # whole ones have bits
+        nodes = self.right.cost(self.terms) + 0.5 * math.log(rows) / math.log(how.symbols) * numbers
+        score = float(nats(rows, self.left, nodes + (self.right.power != 1), how))
+        return score if math.isfinite(self.left) else math.inf
+
+    def refitted(self) -> Law:
+        """With numbers fitted to the target and not to a power of it, if that is better (Gauss-Newton)."""
+        power, trust = self.right.power, self.right.trust
+        with np.errstate(all="ignore"):
+            slope = (self.values ** (1.0 - power) / power * trust)[:, None] * self.columns
+            left = (self.right.y - self.values) * trust
+        if power == 1 or not np.isfinite(slope).all():
+            return self
+        step = np.linalg.lstsq(slope, left)[0]
+        new = Law(self.right, tuple((np.array(self.numbers) + step).tolist()), self.terms)
+        return new if new.score < self.score else self
+
+    def symbolic(self, names: Sequence[str]) -> sp.Expr:
+        right, number = self.right, sp.Integer if self.in_proportion else fitted
+        factors = [n for n, _, _ in self.terms] if self.in_proportion else self.numbers
+        whole = sp.Add(*(number(n) * right.scales.symbolic(m, names)
+                         * sp.Mul(*(right.expressions.symbolic(e, names) for e in f))
+                         for n, (_, m, f) in zip(factors, self.terms, strict=True)))  # fmt: skip
+        sign = -1 if right.power == 2 and right.y.sum() < 0 else 1
+        return sign * (fitted(self.numbers[0]) * whole if self.in_proportion else whole) ** sp.Rational(
+            1, right.power
+        )
+
+
+def in_proportion(
+    numbers: Sequence[float], largest: int = 4, near: float = 0.15
+) -> tuple[float, list[float]] | None:
+    """A factor, and the small whole numbers that it makes nearly these of; none, if there are none."""
+    least = np.abs(numbers).min()
+    if len(numbers) < 2 or np.abs(numbers).max() > (largest + 0.5) * least:
+        return None
+    whole = np.round(np.array(numbers) / least)
+    factor = float(whole @ numbers / (whole @ whole))
+    return None if (np.abs(factor * whole / numbers - 1) > near).any() else (factor, whole.tolist())
+
+
+def smallest(y: np.ndarray, how: Enumeration) -> float:
+    """What may be nothing but noise, at least for half of the rows."""
+    return min(how.floor * float(np.sqrt(np.mean(y**2))), float(np.median(np.abs(y))))
+
+
 def right_laws(
     X: np.ndarray,
     y: np.ndarray,
@@ -284,37 +286,21 @@ def right_laws(
 ) -> list[sp.Expr]:
     """Dimensionally right laws for `y` `(rows,)` in the columns of `X`, the best first, with the numbers in
     front of their terms fitted; none where there are more columns than products can be told of."""
-    size = float(np.sqrt(np.mean(y**2)))
-    if how.max_products < 3 ** len(names) or size == 0:
+    if how.max_products < 3 ** len(names) or not y.any():
         return []
-    root = np.ones(len(y)) if weight is None else np.sqrt(weight / weight.mean())
+    trust = np.ones(len(y)) if weight is None else np.sqrt(weight / weight.mean())
     unary = [p for p in primitives if p.arity == 1 and p.name != "id"]
     groups = products_of(X, dimensions, Dimension(), how.groups, how, groups=True)
     expressions = Expressions(groups, unary, how, stop)
-    found: list[tuple[float, float, int, RightTerms, Terms]] = []
+    found: list[Law] = []
     for power in how.target_powers:
-        if (power < 0 and not y.all()) or (power == 2 and (y < 0).any() and (y > 0).any()):
+        both_signs = (y < -smallest(y, how)).any() and (y > smallest(y, how)).any()
+        if (power < 0 and not y.all()) or (power == 2 and both_signs):
             continue
-        # An error of y moves its power by as much as the slope; where y is in the noise, by no less.
-        slope = np.abs(power * np.maximum(np.abs(y), how.floor * size) ** (power - 1.0))
         scales = products_of(X, dimensions, target ** Fraction(power), how.scales, how)
-        right = RightTerms(scales, expressions, y**power, root / slope, how, stop)
-        sign = -1 if power == 2 and y.sum() < 0 else 1
-        for terms in right.sums():
-            with np.errstate(all="ignore"):
-                residual = (sign * right.values(terms) ** (1 / power) - y) * root
-                left = float(residual @ residual) / float((y * root) @ (y * root))
-            if math.isfinite(left):
-                nodes = right.cost(terms) + 0.5 * math.log(len(y)) / math.log(how.symbols) * len(terms)
-                score = float(nats(len(y), left, nodes + (power != 1), how))
-                found.append((score, left, power, right, terms))
-    found.sort(key=lambda law: law[0])
-    laws: dict[float, sp.Expr] = {}  # what leaves the same is the same law
-    for _, left, power, right, terms in found:
-        if len(laws) < how.kept and round(left, 12) not in laws:
-            whole = sp.Add(*(fitted(n) * right.scales.symbolic(m, names)
-                             * sp.Mul(*(expressions.symbolic(e, names) for e in f))
-                             for n, m, f in terms))  # fmt: skip
-            sign = -1 if power == 2 and y.sum() < 0 else 1
-            laws[round(left, 12)] = sign * whole ** sp.Rational(1, power)
-    return list(laws.values())
+        found += RightTerms(scales, expressions, power, y, trust, how, stop).laws()
+    found.sort(key=lambda law: law.score)
+    best = sorted((law.refitted() for law in found[: how.refitted]), key=lambda law: law.score)
+    # What leaves the same is the same law.
+    laws = {round(law.left, 12): law for law in reversed(best) if math.isfinite(law.score)}
+    return [law.symbolic(names) for law in sorted(laws.values(), key=lambda law: law.score)[: how.kept]]

@@ -23,7 +23,8 @@ class Enumeration:
 
     powers: tuple[float, ...] = (0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5)
     max_products: int = 1_000_000
-    scales: int = 40
+    of_differences: tuple[int, ...] = (1, 2, -1)
+    scales: int = 60
     groups: int = 40
     numbers: tuple[int, ...] = (1, 2)
     function: int = 2
@@ -31,10 +32,12 @@ class Enumeration:
     most: int = 12_000
     factors: int = 800
     scales_of_factors: int = 8
-    sums: tuple[tuple[int, int], ...] = ((800, 2), (120, 3), (30, 4))
+    sums: tuple[tuple[int, int], ...] = ((800, 2), (30, 4))
     beam: int = 16
+    one_by_one: tuple[int, int, int] = (2000, 3, 12)
     target_powers: tuple[int, ...] = (1, -1, 2)
     floor: float = 0.2
+    refitted: int = 300
     kept: int = 10
     symbols: int = 8
     rows: int = 256
