@@ -96,15 +96,17 @@ def rates_table(
     columns: Mapping[str, Mapping[str, Any]],
     paper: Mapping[str, float | None] | None = None,
     as_the_authors: Sequence[str] = (),
+    eye: bool = True,
 ) -> str:
     """Success rates function by function, a column for each ledger, the paper's rates before them.
 
-    Columns named in `as_the_authors` let small terms pass; beside each is one that counts as an eye might.
+    Columns named in `as_the_authors` let small terms pass; beside each, with `eye`, is one that
+    counts as an eye might.
     """
     eyed = {
         f"{title}, as an eye": ledger
         for title, ledger in columns.items()
-        if title in as_the_authors and any("eye" in t for t in ledger["trials"].values())
+        if eye and title in as_the_authors and any("eye" in t for t in ledger["trials"].values())
     }
     columns = {**columns, **eyed}
     groups = {name: by_field(ledger, "function") for name, ledger in columns.items()}
