@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from eqlearn.errors import counted
-from eqlearn.report.charts import Frame, around
+from eqlearn.report.charts import Frame, around, figure
 from eqlearn.report.payload import Sample
 from eqlearn.report.record import RunRecord
 from eqlearn.symbolic.varying import Varying
@@ -36,13 +36,6 @@ def groups_section(record: RunRecord, sample: Sample) -> str:
     )
 
 
-def _figure(caption: str, chart: str) -> str:
-    return (
-        f'<figure class="card wide"><figcaption>{escape(caption)}</figcaption>'
-        f'<div class="chart">{chart}</div></figure>'
-    )
-
-
 def _constant(varying: Varying, k: int) -> str:
     """One constant over the groups: against their numbers, or else in their order."""
     numeric = all(isinstance(label, int | float) for label in varying.labels)
@@ -56,7 +49,7 @@ def _constant(varying: Varying, k: int) -> str:
         for a, b, d in zip(x, value, known, strict=True)
     )
     words = f"{varying.names[k]} against {varying.group}"
-    return _figure(varying.names[k], frame.svg(frame.dots(x, value) + bars, words))
+    return figure(varying.names[k], frame.svg(frame.dots(x, value) + bars, words))
 
 
 def _table(varying: Varying) -> str:
@@ -103,5 +96,5 @@ def _panels(record: RunRecord, sample: Sample, varying: Varying) -> str:
             ends = np.array(frame.x)
             inside = frame.dots(y, said) + frame.line(ends, ends)
             chart = frame.svg(inside, f"{target} predicted against measured in {varying.labels[g]}")
-        figures.append(_figure(f"{varying.group} {varying.labels[g]}", chart))
+        figures.append(figure(f"{varying.group} {varying.labels[g]}", chart))
     return "".join(figures)

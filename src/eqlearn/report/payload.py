@@ -113,7 +113,7 @@ def _equation(
     names = function_names(targets, candidate.equations[0].variables)
     X, curves = sample.X, [_along(i, grid, sample.ranges) for i, grid in grids.items()]
     if candidate.varying is not None and sample.group is not None:
-        X = np.column_stack([X, candidate.varying.of_rows(sample.group)])
+        X = np.column_stack([X, candidate.varying.values[sample.group]])
         middle = np.median(candidate.varying.values, axis=0)  # of all groups
         curves = [np.column_stack([rows, np.tile(middle, (len(rows), 1))]) for rows in curves]
     else:
