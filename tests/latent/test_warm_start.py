@@ -55,7 +55,6 @@ def test_a_start_learns_what_the_rows_tell(kind, columns):
         {"a": encoder()}, {"a": 1}, data(columns), kind=kind, settings=replace(SMALL, warm_steps=250)
     )
 
-    assert start.kind == kind
     assert start.error < 0.2
     assert start.held_error < 0.3
     assert not start.model.training

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from eqlearn.errors import Diverged
 from eqlearn.io.storage import followed
+from eqlearn.latent.encoder import in_precision_of
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.numerics.budget import never
 from eqlearn.training.loop import Record, Training, train
@@ -115,11 +116,9 @@ class Encoders(nn.Module):
 
 def _encoded(encoder: nn.Module, norm: nn.Module, inputs: Sequence[Tensor | Gathered]) -> list[Tensor]:
     """The latents of several inputs of one encoder, in one batch; a value that repeats is encoded once."""
-    like = next((p for p in encoder.parameters() if p.is_floating_point()), None)
 
     def read(x: Tensor) -> Tensor:
-        x = x.to(like.dtype) if like is not None and x.is_floating_point() else x
-        z: Tensor = norm(encoder(x))
+        z: Tensor = norm(encoder(in_precision_of(encoder, x)))
         return z
 
     first = inputs[0]
@@ -213,15 +212,13 @@ class FitLoss(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A warm start: its model, in `eval()`, its kind, and the part of the variance that is left on rows that
-    training saw and on rows held back; for each output, how much each column matters."""
+    """A warm start: its model, in `eval()`, and the part of the variance that is left on rows that training
+    saw and on rows held back; for each output, how much each column matters."""
 
     model: Headed
-    kind: str
     error: float
     held_error: float
     importance: tuple[tuple[float, ...], ...]
-    seed: int
 
 
 @torch.no_grad()
@@ -320,11 +317,9 @@ def warm_start(
         sample, held = data.sample(settings.measured), data.held
         return Start(
             model,
-            kind,
             left_over(model, sample, units),
             left_over(model, held, units),
             _importance(model, held, units),
-            seed,
         )
 
 

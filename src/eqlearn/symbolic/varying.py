@@ -42,16 +42,11 @@ class Varying:
     parameter: str | None = None
     at: np.ndarray | None = None
 
-    def columns(self, groups: Any, rows: int) -> np.ndarray:
-        """The constants of each row `(rows, constants)`, found by its group.
+    def inputs(self, X: Any, equation: Equation, groups: Any) -> np.ndarray:
+        """What the equation is evaluated at: the columns of `X`, and the constants of each row's group.
 
         **Raises:** `UnknownName` for a group that was not fitted.
         """
-        found: np.ndarray = self.values[find_codes(groups, self.labels, rows)]
-        return found
-
-    def inputs(self, X: Any, equation: Equation, groups: Any) -> np.ndarray:
-        """What the equation is evaluated at: the columns of `X`, and the constants of each row's group."""
         variables = equation.variables[: -len(self.names)]
         columns, rows = columns_of(X, variables)
         if groups is None and self.parameter is not None:
@@ -61,7 +56,7 @@ class Varying:
                 f"the constants {', '.join(self.names)} have a value in each {self.group}; "
                 "give `groups`, one label a row"
             )
-        return np.column_stack([*columns, self.columns(groups, rows)])
+        return np.column_stack([*columns, self.values[find_codes(groups, self.labels, rows)]])
 
     def interpolated(self, parameter: np.ndarray) -> np.ndarray:
         """The constants `(rows, constants)` where the parameter has these values."""
@@ -72,11 +67,6 @@ class Varying:
         spline = PchipInterpolator(at[order], self.values[order], extrapolate=False)
         values: np.ndarray = spline(parameter)
         return values
-
-    def of_rows(self, codes: np.ndarray) -> np.ndarray:
-        """The constants `(rows, constants)` of rows whose groups are at these places."""
-        found: np.ndarray = self.values[codes]
-        return found
 
     def equation_of(self, equation: Equation, label: Any) -> Equation:
         """The equation of one group, its constants put in."""

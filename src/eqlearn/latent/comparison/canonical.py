@@ -20,7 +20,7 @@ import sympy as sp
 import torch
 
 from eqlearn.latent.comparison.served import Batch, Comparison, Served
-from eqlearn.latent.comparison.structures import SCALE, compiled, leaves, symbolic
+from eqlearn.latent.comparison.structures import SCALE, by_output, leaves, symbolic
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_curvature
@@ -48,17 +48,11 @@ class Reduced:
     def equations(self, latents: Sequence[str], columns: Sequence[str]) -> tuple[Equation, ...]:
         """The law, one equation for each output, in these names."""
         numbers = [self.exact.get(i, fitted(float(v))) for i, v in enumerate(self.fit.numbers)]
-        count, outputs = len(columns), len(self.fit.trees)
-        at, found = outputs * count, []
-        symbols = [real_symbol(name) for name in (*latents, *columns)]
-        readout = len(numbers) - 2 * outputs
-        for output, tree in enumerate(self.fit.trees):
-            own = compiled(tree).constants
-            factors = numbers[output * count : (output + 1) * count]
-            scaled = [c * x for c, x in zip(factors, symbols[len(latents) :], strict=True)]
-            inner = symbolic(tree, [*symbols[: len(latents)], *scaled], iter(numbers[at : at + own]))
-            at += own
-            factor, offset = numbers[readout + 2 * output], numbers[readout + 2 * output + 1]
+        hidden, seen = ([real_symbol(name) for name in names] for names in (latents, columns))
+        trees, found = self.fit.trees, []
+        for tree, (_, factors, own, (factor, offset)) in zip(trees, by_output(trees, numbers), strict=True):
+            scaled = [c * x for c, x in zip(factors, seen, strict=True)]
+            inner = symbolic(tree, [*hidden, *scaled], iter(own))
             found.append(Equation(factor * inner + offset, (*latents, *columns)).simplified())
         return tuple(found)
 
@@ -192,10 +186,9 @@ def _moved(data: Comparison, batch: Batch, point: np.ndarray, place: int, value:
     before = float(point[place])
     starts = []
     if value == 0:
-        outputs = len(data.spreads)
         factor = float(point[batch.readout]) if place >= batch.readout else 1.0
         whole = before / factor if factor else 0.0
-        shifts = [0.0, *(whole * s for s in (1.0, 0.5, -1.0, 1 / 3))] if outputs else [0.0]
+        shifts = [0.0, *(whole * s for s in (1.0, 0.5, -1.0, 1 / 3))]
         starts = [_regauged(data, batch, point, 1.0, shift) for shift in shifts]
     else:
         ratio = before / value
