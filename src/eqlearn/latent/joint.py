@@ -62,9 +62,7 @@ class JointModel(nn.Module):
     def latents(self, batch: Batch) -> list[Tensor]:
         """The bent latent of each slot."""
         z = self.encoders(batch)
-        bent = {}
-        for i, group in enumerate(self.encoders.groups):
-            bent[i] = self.bends[group](z[i].float())
+        bent = [self.bends[g](z[i].float()) for i, g in enumerate(self.encoders.groups)]
         return [bent[slot.input][:, slot.place] for slot in self.slots]
 
     def forward(self, batch: Batch) -> Float[Tensor, "rows outputs"]:

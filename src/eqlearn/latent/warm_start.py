@@ -67,16 +67,13 @@ class Encoders(nn.Module):
 
     def __init__(self, encoders: Mapping[str, nn.Module], latents: Mapping[str, int]) -> None:
         super().__init__()
-        distinct = list({id(encoder): encoder for encoder in encoders.values()}.values())
+        distinct = {id(encoder): encoder for encoder in encoders.values()}
+        places = {one: group for group, one in enumerate(distinct)}
         self.names = tuple(encoders)
-        self.groups = tuple(
-            next(i for i, e in enumerate(distinct) if e is encoder) for encoder in encoders.values()
-        )
-        self.sizes = tuple(
-            next(latents[n] for n, g in zip(self.names, self.groups, strict=True) if g == group)
-            for group in range(len(distinct))
-        )
-        self.encoders = nn.ModuleList(distinct)
+        self.groups = tuple(places[id(encoder)] for encoder in encoders.values())
+        sizes = {group: latents[name] for name, group in zip(self.names, self.groups, strict=True)}
+        self.sizes = tuple(sizes.values())
+        self.encoders = nn.ModuleList(distinct.values())
         self.norms = nn.ModuleList(nn.BatchNorm1d(size, affine=False) for size in self.sizes)
         self.held = False
 
@@ -278,7 +275,7 @@ def warm_start(
     seed: int = 0,
     settings: LatentSettings = LATENT,
     stop: Callable[[], bool] = never,
-    on_record: Callable[[str, Record], object] | None = None,
+    on_record: Callable[[Record], object] | None = None,
     journal: Path | None = None,
 ) -> Start | None:
     """Copies of the encoders trained with a smooth head, from weights drawn anew (`fresh`) or as they are.
@@ -296,7 +293,7 @@ def warm_start(
         path = None if journal is None else journal / f"start-{seed}-{number}.safetensors"
         for record in fitted_by(model, loss, steps, settings, name=kind, stop=stop, path=path):
             if on_record is not None:
-                on_record(kind, record)
+                on_record(record)
 
     with seeded(seed):
         reading = Encoders(copies, latents)

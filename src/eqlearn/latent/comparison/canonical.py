@@ -148,7 +148,7 @@ def reduce(
         if left <= limit:
             point, held, exact[place - begin] = there, hold, number
     ((point, error),) = fitting.fit([point], held)
-    point = _conventions(data, batch, point, exact)
+    point = _conventions(data, batch, point)
     errors = fitting.errors(point, held)
     return Reduced(fitting.served(point, error), exact, errors)
 
@@ -216,7 +216,7 @@ def _scale_group(
     functions = batch.shapes[group][1]
     block = point[a:b].reshape(batch.shapes[group])
     # The splines of one latent sum to one; of several, the first function is one.
-    ones = np.ones(functions) if data.bases_sum_to_one[group] else np.eye(functions)[0]
+    ones = np.ones(functions) if len(data.identities[group]) == 1 else np.eye(functions)[0]
     point[a:b] = (scale * block + shift * ones).ravel()
 
 
@@ -226,7 +226,7 @@ def _positive(data: Comparison, batch: Batch, point: np.ndarray) -> int:
     return sum(int(np.mean(v > 0) > 0.9) - int(np.mean(v < 0) > 0.9) for v in values)
 
 
-def _conventions(data: Comparison, batch: Batch, point: np.ndarray, exact: dict[int, sp.Expr]) -> np.ndarray:
+def _conventions(data: Comparison, batch: Batch, point: np.ndarray) -> np.ndarray:
     """The freedom that is left: signs so that latents are positive, zeros so that their mean is zero, scales
     so that their spread is one, each only where the law's values stay as they are."""
     before = batch.linearise(torch.from_numpy(point)[None]).loss
