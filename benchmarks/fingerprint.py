@@ -98,7 +98,7 @@ def networks_alone(seed: int) -> list[Any]:
     rng = np.random.default_rng([seed, 15])
     X = rng.uniform(-1, 1, (80, 2))
     y = X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.02 * rng.normal(size=len(X))
-    return of_search(discover(X, y, restarts=60, seed=seed, settings=Settings(strategies=())))
+    return of_search(discover(X, y, restarts=60, seed=seed, settings=Settings(sketches=())))
 
 
 def two_targets(seed: int) -> list[Any]:

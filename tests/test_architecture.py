@@ -218,6 +218,14 @@ def test_type_checkers_see_the_public_names_where_they_live():
     assert seen == eqlearn._HOME_OF
 
 
+def test_a_former_name_still_works_and_tells_the_new_one():
+    with pytest.warns(DeprecationWarning, match="`train_dynamics`"):
+        former = eqlearn.find_dynamics
+
+    assert former is eqlearn.train_dynamics
+    assert "find_dynamics" not in eqlearn.__all__
+
+
 def test_an_unknown_public_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="EQLL"):
         _ = eqlearn.EQLL

@@ -7,6 +7,7 @@ checkers see them in `__init__.pyi`.
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 __version__ = "0.2.0"
@@ -86,10 +87,16 @@ _HOMES = {
     "InvalidFile MissingExtra NotFinite NotNumbers UnknownName WrongType",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+# Former names, each kept for one release.
+_RENAMED = {"find_dynamics": "train_dynamics"}
 __all__ = ["__version__", *sorted(_HOME_OF)]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        new = _RENAMED[name]
+        warnings.warn(f"`{name}` is now called `{new}`", DeprecationWarning, stacklevel=2)
+        return __getattr__(new)
     if name not in _HOME_OF:
         raise AttributeError(f"module 'eqlearn' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME_OF[name]), name)

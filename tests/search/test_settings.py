@@ -1,4 +1,4 @@
-"""Settings: refused where nothing could be done with them."""
+"""Settings: refused where nothing could be done with them; their former names still understood."""
 
 import pytest
 
@@ -9,6 +9,14 @@ from eqlearn.search.strategies import STRATEGIES
 
 def test_the_default_order_names_every_strategy_of_the_package():
     assert sorted(STRATEGY_ORDER) == sorted(STRATEGIES)
+
+
+def test_former_names_mean_the_same():
+    settings = Settings(sketches=("banks", "scanned", "reduced", "modulated", "linear"))
+
+    assert settings == Settings(
+        strategies=("elimination", "profiled", "symmetry", "product-library", "linear")
+    )
 
 
 @pytest.mark.parametrize(

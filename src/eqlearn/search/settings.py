@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field, replace
+from dataclasses import InitVar, field, replace
+from typing import Any
 
 from eqlearn.errors import InvalidArgument
 from eqlearn.search.groups.group_settings import GroupSettings
@@ -22,6 +23,13 @@ STRATEGY_ORDER = (
     "evolution", "pairs", "sums", "wide-span", "elimination",
 )  # fmt: skip
 MAX_DEGREE = 8  # polynomials of a higher one come to rounding near any smooth function of one column
+# What `sketches`, an earlier name of `strategies`, called some of them.
+FORMER_NAMES = {
+    "scanned": "profiled",
+    "reduced": "symmetry",
+    "modulated": "product-library",
+    "banks": "elimination",
+}
 
 
 @tuned
@@ -243,8 +251,12 @@ class Settings:
     max_weights: int = 25
     max_quick_weights: int = 12
     parents: int = 6
+    sketches: InitVar[Any] = None  # what `strategies` was called before
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, sketches: Any) -> None:
+        if sketches is not None:
+            names = checked_names(sketches, "sketches")
+            object.__setattr__(self, "strategies", tuple(FORMER_NAMES.get(name, name) for name in names))
         object.__setattr__(self, "strategies", checked_names(self.strategies, "strategies"))
         check_fields(self, ("members", "rows", "enough_rows", "patience", "finalists", "abreast"))
         if not 0 <= self.validation < 1:
