@@ -32,7 +32,7 @@ def test_a_film_leaves_a_run_that_can_be_taken_up_again(film, capsys):
     assert main(["film", "film.npy", "--fps", "30", "--json", "--resume", *OPTIONS]) == 0
     assert json.loads(capsys.readouterr().out)["text"] == first["text"]
     assert main(["film", "film.npy", "--fps", "25", "--resume", *OPTIONS]) == 2
-    assert "another film" in capsys.readouterr().err
+    assert "other data" in capsys.readouterr().err
     assert main(["film", "film.npy", "--fps", "30", *OPTIONS]) == 2
     assert "--resume" in capsys.readouterr().err
 

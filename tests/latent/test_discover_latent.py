@@ -252,7 +252,7 @@ def test_a_search_that_had_to_hurry_says_so():
     assert search(settings=replace(TINY, warm_steps=50_000), seconds=4.0).ended == "out of time"
 
 
-def told_always(run, kind, record):
+def told_always(run, record):
     """As in `Run`, but not only every half second."""
     run.tell(float(record.loss))
 

@@ -55,7 +55,6 @@ def test_a_start_learns_what_the_rows_tell(kind, columns):
         {"a": encoder()}, {"a": 1}, data(columns), kind=kind, settings=replace(SMALL, warm_steps=250)
     )
 
-    assert start.kind == kind
     assert start.error < 0.2
     assert start.held_error < 0.3
     assert not start.model.training
@@ -189,7 +188,7 @@ def test_a_stop_ends_a_start_where_it_stands():
 
     start = warm_start(
         {"a": encoder()}, {"a": 1}, data(), settings=replace(SMALL, warm_steps=10_000),
-        stop=lambda: len(records) >= 2, on_record=lambda kind, record: records.append(record),
+        stop=lambda: len(records) >= 2, on_record=lambda record: records.append(record),
     )  # fmt: skip
 
     assert start is not None
@@ -243,7 +242,7 @@ def test_a_stream_goes_on_after_a_kill_with_the_batches_that_would_have_come(tmp
         for seed in (0, 1):
             start = warm_start(
                 {"a": encoder()}, {"a": 1}, rows, seed=seed, settings=SMALL, journal=journal,
-                on_record=lambda kind, record: told.append(record.step), stop=lambda: 25 * len(told) >= steps,
+                on_record=lambda record: told.append(record.step), stop=lambda: 25 * len(told) >= steps,
             )  # fmt: skip
             left.append(start.held_error)
             if 25 * len(told) >= steps:

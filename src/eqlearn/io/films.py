@@ -88,23 +88,17 @@ def _video(path: Path) -> tuple[np.ndarray, float]:
     """The frames of a video, averaged down, and how many there are a second."""
     try:
         import imageio.v3 as imageio
-    except ImportError as error:
-        raise MissingExtra(_needed(path)) from error
-    try:
+
         own = float(imageio.immeta(path).get("fps") or 0.0)
         frames = [_smaller(np.asarray(frame)) for frame in imageio.imiter(path)]
     except ImportError as error:
-        raise MissingExtra(_needed(path)) from error
+        raise MissingExtra(
+            f"to read {path.name}, install the extra for videos: pip install 'eqlearn[film]'; or save the "
+            "frames as .npy"
+        ) from error
     except Exception as error:
         raise InvalidFile(f"{path} is no video that can be read: {str(error)[:120]}") from error
     return np.stack(frames), own
-
-
-def _needed(path: Path) -> str:
-    return (
-        f"to read {path.name}, install the extra for videos: pip install 'eqlearn[film]'; "
-        "or save the frames as .npy"
-    )
 
 
 def _smaller(frame: np.ndarray) -> np.ndarray:

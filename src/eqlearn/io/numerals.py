@@ -60,11 +60,6 @@ class Numerals:
                 doubtful[marks[0]] = text
         return _decided(decimals, separators, doubtful, comma)
 
-    @property
-    def plain(self) -> bool:
-        """Whether numbers are written as programs write them."""
-        return self.decimal == "." and not self.thousands
-
     def value(self, field: str) -> float | None:
         """The number, NaN where it is missing, or None where the field holds no number."""
         text = _plain(field)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import Any, Protocol, runtime_checkable
 
@@ -14,6 +13,7 @@ from eqlearn.errors import EqlearnError, InvalidArgument, WrongType
 from eqlearn.latent.images import ImageEncoder
 from eqlearn.latent.motion.series import SeriesEncoder
 from eqlearn.training.members import count_members
+from eqlearn.training.state import at_rest
 from eqlearn.validation.options import checked_choice, enter
 
 
@@ -113,18 +113,6 @@ def _check_spread(what: str, z: Tensor) -> None:
             f"{what} gives the same latent for all {z.shape[-2]} rows, from which nothing can be told "
             "apart; look at its input's scale, or start it from other weights"
         )
-
-
-@contextmanager
-def at_rest(module: nn.Module) -> Iterator[None]:
-    """The module in `eval()` inside the block; afterwards every part is in the mode that it was in."""
-    modes = {part: part.training for part in module.modules()}
-    module.eval()
-    try:
-        yield
-    finally:
-        for part, training in modes.items():
-            part.training = training
 
 
 def member_of(module: nn.Module, index: int) -> nn.Module:

@@ -145,14 +145,10 @@ class FoundLatent:
         if name not in model.encoders.names:
             hint = did_you_mean(name, model.encoders.names)
             raise InvalidArgument(f"there is no encoder {name!r}: {hint}")
-        i = model.encoders.names.index(name)
-        group = model.encoders.groups[i]
-        pieces = []
-        for begin in range(0, len(x), 1_000):
-            inputs = dict.fromkeys(model.encoders.names, x[begin : begin + 1000])
-            z = model.encoders.of_group(group, inputs[name])
-            pieces.append(model.bends[group](z.double()))
-        bent = torch.cat(pieces)
+        group = model.encoders.groups[model.encoders.names.index(name)]
+        pieces = (x[begin : begin + 1_000] for begin in range(0, len(x), 1_000))
+        read = [model.encoders.of_group(group, piece).double() for piece in pieces]
+        bent = torch.cat([model.bends[group](z) for z in read])
         return bent[:, 0] if bent.shape[1] == 1 else bent
 
     def save(self, folder: str | os.PathLike[str]) -> None:

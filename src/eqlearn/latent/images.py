@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from eqlearn.errors import InvalidArgument
 from eqlearn.nn.eql import EQL
 from eqlearn.symbolic.expressions import fitted
+from eqlearn.training.state import at_rest
 
 
 class ImageEncoder(nn.Module):
@@ -80,12 +81,8 @@ def encode(
     encoder: nn.Module, images: Shaped[Tensor, "rows height width"], batch: int = 1_000
 ) -> Float[Tensor, "rows latents"]:
     """The latents of all images, in `eval()`, a batch at a time; the encoder's mode is given back."""
-    training = encoder.training
-    encoder.eval()
-    try:
+    with at_rest(encoder):
         return torch.cat([encoder(piece) for piece in images.split(batch)])
-    finally:
-        encoder.train(training)
 
 
 @torch.no_grad()
@@ -97,21 +94,19 @@ def take_statistics_(
     While training, they follow the last few batches, seen by weights that were still moving; a latent that is
     off by a hundredth shifts every prediction of the equation behind it.
     """
-    training = encoder.training
     layers = [m for m in encoder.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     momenta = [layer.momentum for layer in layers]
-    encoder.eval()
-    for layer in layers:
-        layer.reset_running_stats()
-        layer.momentum = None  # torch's word for: the mean over all batches
-        layer.train()
-    try:
-        for piece in images.tensor_split(math.ceil(len(images) / batch)):
-            encoder(piece)
-    finally:
-        for layer, momentum in zip(layers, momenta, strict=True):
-            layer.momentum = momentum
-        encoder.train(training)
+    with at_rest(encoder):
+        for layer in layers:
+            layer.reset_running_stats()
+            layer.momentum = None  # torch's word for: the mean over all batches
+            layer.train()
+        try:
+            for piece in images.tensor_split(math.ceil(len(images) / batch)):
+                encoder(piece)
+        finally:
+            for layer, momentum in zip(layers, momenta, strict=True):
+                layer.momentum = momentum
 
 
 class ImageArithmetic(nn.Module):

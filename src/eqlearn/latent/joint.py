@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from eqlearn.errors import Diverged
 from eqlearn.latent.comparison.bend import Basis, Bend
 from eqlearn.latent.comparison.served import Comparison, Served, Slot
-from eqlearn.latent.comparison.structures import SCALE, SHIFT, compiled, operation
+from eqlearn.latent.comparison.structures import by_output, operation
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.latent.warm_start import Encoders, FitLoss, Units, fitted_by, left_over
 from eqlearn.numerics.budget import never
@@ -40,7 +41,6 @@ class JointModel(nn.Module):
     ) -> None:
         super().__init__()
         self.encoders, self.units, self.slots, self.trees = encoders.hold_(), units, tuple(slots), fit.trees
-        self.programs = [compiled(tree) for tree in fit.trees]
         self.bends = nn.ModuleList(
             Bend(basis, coefficients.float()) for basis, coefficients in zip(bases, fit.bends, strict=True)
         )
@@ -62,45 +62,26 @@ class JointModel(nn.Module):
     def latents(self, batch: Batch) -> list[Tensor]:
         """The bent latent of each slot."""
         z = self.encoders(batch)
-        bent = {}
-        for i, group in enumerate(self.encoders.groups):
-            bent[i] = self.bends[group](z[i].float())
+        bent = [self.bends[g](z[i].float()) for i, g in enumerate(self.encoders.groups)]
         return [bent[slot.input][:, slot.place] for slot in self.slots]
 
     def forward(self, batch: Batch) -> Float[Tensor, "rows outputs"]:
-        latents = self.latents(batch)
-        numbers = self.numbers()
-        columns, outputs = batch.columns.mT, len(self.trees)
-        count = len(columns)
-        at, readout = outputs * count, len(numbers) - 2 * outputs
-        found = []
-        for output, program in enumerate(self.programs):
-            scaled = [(numbers[output * count + j] * x).float() for j, x in enumerate(columns)]
-            own = numbers[at : at + program.constants]
-            at += program.constants
-            values: list[Tensor] = []
-            for i, (name, args) in enumerate(program.steps):
-                if name is None:
-                    values.append([*latents, *scaled][args[0]])
-                elif name == SHIFT:
-                    values.append(values[args[0]] + own[program.own[i]].float())
-                elif name == SCALE:
-                    values.append(values[args[0]] * own[program.own[i]].float())
-                else:
-                    values.append(operation(name)(*(values[a] for a in args), guarded=self.training))
+        latents, found = self.latents(batch), []
+        parts = by_output(self.trees, self.numbers())
+        for output, (program, factors, constants, (factor, offset)) in enumerate(parts):
+            scaled = [(c * x).float() for c, x in zip(factors, batch.columns.mT, strict=True)]
+            value = program.values([*latents, *scaled], constants.float(), self._applied)[-1]
             spread = self.units.y_spreads[output]
-            factor = numbers[readout + 2 * output] / spread
-            offset = (numbers[readout + 2 * output + 1] - self.units.y[output]) / spread
-            found.append(factor.float() * values[-1] + offset.float())
+            shift = (offset - self.units.y[output]) / spread
+            found.append((factor / spread).float() * value + shift.float())
         return torch.stack(found, dim=1)
+
+    def _applied(self, name: str, args: Sequence[Tensor]) -> Any:
+        return operation(name)(*args, guarded=self.training)
 
 
 def compare_on(
-    encoders: Encoders,
-    batch: Batch,
-    slots_of: Sequence[int],
-    settings: LatentSettings = LATENT,
-    names: Sequence[str] | None = None,
+    encoders: Encoders, batch: Batch, slots_of: Sequence[int], settings: LatentSettings = LATENT
 ) -> tuple[Comparison, list[Basis]]:
     """What structures are compared on, for encoders as they are: `slots_of` says how many latents of each
     group the equation may use."""
@@ -149,7 +130,6 @@ def train_law(
     fixed: np.ndarray | None = None,
     seed: int = 0,
     settings: LatentSettings = LATENT,
-    name: str = "joint",
     stop: Callable[[], bool] = never,
     on_record: Callable[[Record], object] | None = None,
     path: Path | None = None,
@@ -163,7 +143,9 @@ def train_law(
     rate = settings.refine_rate
     with seeded(seed):
         try:
-            for record in fitted_by(law, loss, steps, settings, name=name, rate=rate, stop=stop, path=path):
+            for record in fitted_by(
+                law, loss, steps, settings, name="joint", rate=rate, stop=stop, path=path
+            ):
                 if on_record is not None:
                     on_record(record)
         except Diverged:

@@ -12,7 +12,7 @@ import numpy as np
 
 from eqlearn.errors import counted, listed
 from eqlearn.latent.settings import LATENT
-from eqlearn.report.charts import Frame, around
+from eqlearn.report.charts import Frame, around, figure
 from eqlearn.report.page import LARGE_FORMULA, code_block, facts_list, filled, typeset
 from eqlearn.report.summary import constants_table, percent
 from eqlearn.symbolic.equation import Equation
@@ -32,7 +32,9 @@ def latent_page(found: Any) -> str:
     targets, several = found.targets, len(found.targets) > 1
     parts = {
         "title": escape(str(found)[:120]),
-        "source": escape(f"{listed(targets)} from {listed(_variables(found))} · {found.seconds:.0f} s"),
+        "source": escape(
+            f"{listed(targets)} from {listed(found.equation.variables)} · {found.seconds:.0f} s"
+        ),
         "heading": "The equations" if several else "The equation",
         "formulas": _formulas(found.equations, targets),
         "verdict": escape(_verdict(found)),
@@ -82,10 +84,6 @@ def _verdict(found: Any) -> str:
     )
 
 
-def _variables(found: Any) -> list[str]:
-    return list(found.equations[0].variables)
-
-
 def _facts(found: Any) -> str:
     facts = {
         "variance left": percent(found.error),
@@ -127,13 +125,6 @@ def _grid(figures: Sequence[str]) -> str:
     return "".join(f'<div class="pair">{a}{b}</div>' for a, b in rows)
 
 
-def _figure(caption: str, chart: str, kind: str = "card") -> str:
-    return (
-        f'<figure class="{kind}"><figcaption>{escape(caption)}</figcaption><div class="chart">{chart}</div>'
-        "</figure>"
-    )
-
-
 def _series(found: Any, name: str) -> list[np.ndarray]:
     return [np.asarray(values, dtype=float) for values in found.shown.get(name, ())]
 
@@ -150,9 +141,10 @@ def _bends(found: Any) -> list[str]:
             line = frame.line(ends, gauge.scale * ends + gauge.shift)
         words = f"{name} in the equation's gauge against the encoder's output"
         figures.append(
-            _figure(
+            figure(
                 f"{name}, as in the equation, against what its encoder gives",
                 frame.svg(frame.dots(raw, latent, 2.4) + line, words),
+                "card",
             )
         )
     return figures
@@ -169,9 +161,10 @@ def _fits(found: Any) -> list[str]:
         ends = np.array(both)
         drawn = frame.line(ends, ends, "ideal") + frame.dots(true[finite], predicted[finite], 2.4)
         figures.append(
-            _figure(
+            figure(
                 f"{target}, by the equation, against {target} as measured",
                 frame.svg(drawn, f"{target} predicted and measured"),
+                "card",
             )
         )
     return figures
@@ -219,7 +212,7 @@ def _curves(found: Any) -> str:
         '<ul class="legend"><li><i></i>error of a batch</li>'
         '<li><i class="picked"></i>what the network in the equation’s place left in the end</li></ul>'
     )
-    return _figure("Error by step, part of the variance", chart, "card wide") + legend
+    return figure("Error by step, part of the variance", chart) + legend
 
 
 # --- words ------------------------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ class Run:
             used = time.time() - self.began
             self.progress(LatentProgress(self.stage, used, error, self.head_error, self.best))
 
-    def on_record(self, kind: str, record: Any) -> None:
+    def on_record(self, record: Any) -> None:
         now = time.time()
         entry = {"stage": self.stage, "step": record.step, "error": float(record.loss)}
         self.history.append({**entry, "seconds": round(now - self.began, 2)})
@@ -231,7 +231,7 @@ class Run:
                     encoders, at.bases, at.data.slots, at.fit, self.data,
                     steps=(1 + round_) * self.settings.joint_steps, seed=self.seed + round_,
                     settings=self.settings, stop=self.deadline(share),
-                    on_record=lambda r: self.on_record("joint", r),
+                    on_record=self.on_record,
                     path=self._path(f"joint-{round_}-{listed_.index(choice)}"),
                 )  # fmt: skip
                 trained.append((choice, model, error, held))
@@ -275,7 +275,7 @@ class Run:
                 start_encoders, choice.bases, choice.data.slots, choice.fit, self.data,
                 steps=self._steps(int(part * self.settings.refine_steps), share), fixed=exact,
                 seed=self.seed + 7 + number, settings=self.settings, stop=self.deadline(share),
-                on_record=lambda r: self.on_record("refine", r), path=self._path(f"refine-{number}"),
+                on_record=self.on_record, path=self._path(f"refine-{number}"),
             )  # fmt: skip
             start_encoders = model.encoders
             choice = carried(choice, model, self.data, self.settings)

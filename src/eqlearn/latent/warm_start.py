@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from eqlearn.errors import Diverged
 from eqlearn.io.storage import followed
+from eqlearn.latent.encoder import in_precision_of
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.numerics.budget import never
 from eqlearn.training.loop import Record, Training, train
@@ -66,16 +67,13 @@ class Encoders(nn.Module):
 
     def __init__(self, encoders: Mapping[str, nn.Module], latents: Mapping[str, int]) -> None:
         super().__init__()
-        distinct = list({id(encoder): encoder for encoder in encoders.values()}.values())
+        distinct = {id(encoder): encoder for encoder in encoders.values()}
+        places = {one: group for group, one in enumerate(distinct)}
         self.names = tuple(encoders)
-        self.groups = tuple(
-            next(i for i, e in enumerate(distinct) if e is encoder) for encoder in encoders.values()
-        )
-        self.sizes = tuple(
-            next(latents[n] for n, g in zip(self.names, self.groups, strict=True) if g == group)
-            for group in range(len(distinct))
-        )
-        self.encoders = nn.ModuleList(distinct)
+        self.groups = tuple(places[id(encoder)] for encoder in encoders.values())
+        sizes = {group: latents[name] for name, group in zip(self.names, self.groups, strict=True)}
+        self.sizes = tuple(sizes.values())
+        self.encoders = nn.ModuleList(distinct.values())
         self.norms = nn.ModuleList(nn.BatchNorm1d(size, affine=False) for size in self.sizes)
         self.held = False
 
@@ -115,11 +113,9 @@ class Encoders(nn.Module):
 
 def _encoded(encoder: nn.Module, norm: nn.Module, inputs: Sequence[Tensor | Gathered]) -> list[Tensor]:
     """The latents of several inputs of one encoder, in one batch; a value that repeats is encoded once."""
-    like = next((p for p in encoder.parameters() if p.is_floating_point()), None)
 
     def read(x: Tensor) -> Tensor:
-        x = x.to(like.dtype) if like is not None and x.is_floating_point() else x
-        z: Tensor = norm(encoder(x))
+        z: Tensor = norm(encoder(in_precision_of(encoder, x)))
         return z
 
     first = inputs[0]
@@ -213,15 +209,13 @@ class FitLoss(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """A warm start: its model, in `eval()`, its kind, and the part of the variance that is left on rows that
-    training saw and on rows held back; for each output, how much each column matters."""
+    """A warm start: its model, in `eval()`, and the part of the variance that is left on rows that training
+    saw and on rows held back; for each output, how much each column matters."""
 
     model: Headed
-    kind: str
     error: float
     held_error: float
     importance: tuple[tuple[float, ...], ...]
-    seed: int
 
 
 @torch.no_grad()
@@ -281,7 +275,7 @@ def warm_start(
     seed: int = 0,
     settings: LatentSettings = LATENT,
     stop: Callable[[], bool] = never,
-    on_record: Callable[[str, Record], object] | None = None,
+    on_record: Callable[[Record], object] | None = None,
     journal: Path | None = None,
 ) -> Start | None:
     """Copies of the encoders trained with a smooth head, from weights drawn anew (`fresh`) or as they are.
@@ -299,7 +293,7 @@ def warm_start(
         path = None if journal is None else journal / f"start-{seed}-{number}.safetensors"
         for record in fitted_by(model, loss, steps, settings, name=kind, stop=stop, path=path):
             if on_record is not None:
-                on_record(kind, record)
+                on_record(record)
 
     with seeded(seed):
         reading = Encoders(copies, latents)
@@ -320,11 +314,9 @@ def warm_start(
         sample, held = data.sample(settings.measured), data.held
         return Start(
             model,
-            kind,
             left_over(model, sample, units),
             left_over(model, held, units),
             _importance(model, held, units),
-            seed,
         )
 
 

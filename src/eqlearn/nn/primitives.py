@@ -77,9 +77,12 @@ class Primitive:
         """The same formula on SymPy expressions."""
         return sp.S(self.formula(SYMPY, *args))
 
+    @cache  # noqa: B019 (there are few primitives, and they are kept)
     def vanishes(self, silent: tuple[bool, ...]) -> bool:
         """Whether the value is zero whatever the other arguments, once the `silent` ones are zero."""
-        return _vanishes(self, silent)
+        symbols = sp.symbols(f"g:{self.arity}", real=True)
+        value = self.symbolic(*(sp.S.Zero if s else g for s, g in zip(silent, symbols, strict=True)))
+        return bool(value == 0)
 
     def __reduce__(self) -> tuple[Callable[[str], Primitive], tuple[str]]:
         if PRIMITIVES.get(self.name) is not self:
@@ -94,13 +97,6 @@ class Primitive:
 
     def __repr__(self) -> str:
         return f"<{self.name}: {self.symbolic(*sp.symbols(f'g1:{self.arity + 1}'))}>"
-
-
-@cache
-def _vanishes(primitive: Primitive, silent: tuple[bool, ...]) -> bool:
-    symbols = sp.symbols(f"g:{primitive.arity}", real=True)
-    value = primitive.symbolic(*(sp.S.Zero if s else g for s, g in zip(silent, symbols, strict=True)))
-    return bool(value == 0)
 
 
 @dataclass(frozen=True)

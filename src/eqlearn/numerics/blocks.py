@@ -7,7 +7,7 @@ shrunk. What decides is the information criterion with every spline a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -64,7 +64,8 @@ class Blocks:
         left, rest = apart[:, -1], float(np.square(apart[:, -1]).sum())
         count, usable = max(round(self.regression.independent), 2), set(self.regression.usable.tolist())
         ranked = []
-        for other in self._others(support):
+        varying = {term for term, varies in support if varies}
+        for other in (term for term in range(self.terms) if term not in varying):
             places = [p for p in self.places(((other, True),)) if p in usable]
             if other not in usable:
                 continue
@@ -77,10 +78,6 @@ class Blocks:
                 kept = (pair for pair in support if pair[0] != other)
                 ranked.append((score, tuple(sorted((*kept, (other, varies))))))
         return [s for _, s in sorted(ranked)[:most]]
-
-    def _others(self, support: Support) -> Iterable[int]:
-        varying = {term for term, varies in support if varies}
-        return (term for term in range(self.terms) if term not in varying)
 
     def shrunk(self, support: Support) -> list[Support]:
         """The supports with one block less, or one made a constant."""

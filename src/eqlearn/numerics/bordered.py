@@ -76,7 +76,7 @@ class Bordered:
 
     def promised(self, move: Tensor) -> Tensor:
         """By how much the loss falls according to these equations."""
-        parts = self.spread(move)
+        parts = spread(move, self.common, len(self.square))
         bent = torch.bmm(self.curvature, parts[:, :, None])[:, :, 0]
         fall: Tensor = -((2 * self.slope + bent) * parts).sum() / self.rows
         return fall[None]
@@ -84,10 +84,6 @@ class Bordered:
     def where(self, accept: Tensor, other: Bordered) -> Bordered:
         """This one if it is accepted, or `other`."""
         return self if bool(accept) else other
-
-    def spread(self, point: Tensor) -> Float[Tensor, "groups parameters"]:
-        """A point as the parameters of each group, the common ones repeated."""
-        return spread(point, self.common, len(self.square))
 
     def errors(self, variance: float) -> Float[Tensor, "groups parameters"]:
         """The standard error of each parameter in each group (the same for all where it is common); infinite

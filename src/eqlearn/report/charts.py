@@ -86,6 +86,14 @@ class Frame:
         return f'<text x="{at:.1f}" y="{self.bottom + 22:g}" text-anchor="middle">{value:.6g}</text>'
 
 
+def figure(caption: str, chart: str, kind: str = "card wide") -> str:
+    """A chart with its caption above."""
+    return (
+        f'<figure class="{kind}"><figcaption>{escape(caption)}</figcaption><div class="chart">{chart}</div>'
+        "</figure>"
+    )
+
+
 def around(values: np.ndarray, part: float = 0.06) -> tuple[float, float]:
     """The range of some values and a little more."""
     low, high = float(np.min(values)), float(np.max(values))

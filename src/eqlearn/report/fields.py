@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
-import struct
-import zlib
+import io
 from html import escape
 
 import numpy as np
+from PIL import Image
 
 from eqlearn.fields.found import FoundPDE
 from eqlearn.report.mathml import mathml
@@ -112,11 +112,6 @@ def png(values: np.ndarray) -> bytes:
     clipped = np.clip(np.nan_to_num(values), -1, 1)[..., None]
     colours = np.where(clipped < 0, WHITE + (WHITE - BLUE) * clipped, WHITE + (RED - WHITE) * clipped)
     colours[~np.isfinite(values)] = 160
-    rows = np.concatenate([np.zeros((len(values), 1)), colours.reshape(len(values), -1)], axis=1)
-    header = struct.pack(">IIBBBBB", values.shape[1], values.shape[0], 8, 2, 0, 0, 0)
-    chunks = {b"IHDR": header, b"IDAT": zlib.compress(rows.astype(np.uint8).tobytes()), b"IEND": b""}
-    body = b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in chunks.items()
-    )
-    return b"\x89PNG\r\n\x1a\n" + body
+    file = io.BytesIO()
+    Image.fromarray(colours.astype(np.uint8)).save(file, "PNG")
+    return file.getvalue()

@@ -7,7 +7,7 @@ from html import escape
 import numpy as np
 
 from eqlearn.errors import counted
-from eqlearn.report.charts import Frame, around
+from eqlearn.report.charts import Frame, around, figure
 from eqlearn.report.payload import Sample
 from eqlearn.report.record import RunRecord
 from eqlearn.symbolic.varying import Varying
@@ -36,13 +36,6 @@ def groups_section(record: RunRecord, sample: Sample) -> str:
     )
 
 
-def _figure(caption: str, chart: str, kind: str = " wide") -> str:
-    return (
-        f'<figure class="card{kind}"><figcaption>{escape(caption)}</figcaption>'
-        f'<div class="chart">{chart}</div></figure>'
-    )
-
-
 def _constant(varying: Varying, k: int) -> str:
     """One constant over the groups: against their numbers, or else in their order."""
     numeric = all(isinstance(label, int | float) for label in varying.labels)
@@ -59,7 +52,7 @@ def _constant(varying: Varying, k: int) -> str:
         along = np.linspace(x.min(), x.max(), 400)
         bars += frame.line(along, varying.interpolated(along)[:, k])
     words = f"{varying.names[k]} against {varying.group}"
-    return _figure(varying.names[k], frame.svg(frame.dots(x, value) + bars, words))
+    return figure(varying.names[k], frame.svg(frame.dots(x, value) + bars, words))
 
 
 def _table(varying: Varying) -> str:
@@ -106,5 +99,5 @@ def _panels(record: RunRecord, sample: Sample, varying: Varying) -> str:
             inside = frame.line(across, across) + frame.dots(y[mine], said)
         way = "in" if one else "predicted against measured in"
         chart = frame.svg(inside, f"{target} {way} {varying.labels[g]}")
-        figures.append(_figure(f"{varying.group} {varying.labels[g]}", chart, ""))
+        figures.append(figure(f"{varying.group} {varying.labels[g]}", chart, "card"))
     return f'<div class="multiples">{"".join(figures)}</div>'

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from eqlearn.dynamics.forms import FORMS, simulate
 from eqlearn.errors import InvalidFile
-from eqlearn.report.charts import Frame, around
+from eqlearn.report.charts import Frame, around, figure
 from eqlearn.symbolic.equation import Equation
 from eqlearn.validation.trajectories import Trajectories
 
@@ -89,10 +88,8 @@ def motion_figures(motion: Motion, equations: Sequence[Equation]) -> str:
     for i, (seen, said) in enumerate(zip(motion.observed.series, simulated, strict=True)):
         label = f"Series {i + 1}: " if len(simulated) > 1 else ""
         for k, name in enumerate(motion.observed.names):
-            figures.append(
-                f'<figure class="card wide"><figcaption>{label}{escape(name)}</figcaption><div class="chart">'
-                f"{_chart(motion.observed.times(i), seen[:, k], said[:, k], name)}</div></figure>"
-            )
+            chart = _chart(motion.observed.times(i), seen[:, k], said[:, k], name)
+            figures.append(figure(f"{label}{name}", chart))
     return "".join(figures)
 
 

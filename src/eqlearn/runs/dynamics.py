@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -56,7 +54,8 @@ def search_dynamics(
     chosen = {"form": form, "latents": latents, **asdict(plan), "strategies": strategies}
     chosen |= {"order": order} if order > 1 else {}
     with folder.locked(), nothing_left_behind(folder):
-        begin(folder, data, f"{len(data.trajectories.series)} series", chosen, resume)
+        told = {"name": data.name, "fingerprint": data.fingerprint}
+        begin(folder, told, f"{len(data.trajectories.series)} series", chosen, resume)
         names = data.trajectories.names
         targets = (*map(find_form(form).label, names), *(f"d²{n}/dt²" for n in names * (order - 1)))
         history = History(folder, progress, targets, chosen, {"name": data.name, "form": form})
@@ -104,12 +103,9 @@ def _parameters(found: FoundMotion, data: SeriesTable) -> list[dict[str, str | f
 
 def parameters_csv(record: RunRecord) -> str:
     """The hidden parameters of each series as a table, to all digits."""
-    rows = record.data["parameters"]
-    text = io.StringIO()
-    table = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    return text.getvalue()
+    import pandas as pd
+
+    return str(pd.DataFrame(record.data["parameters"]).to_csv(index=False, lineterminator="\n"))
 
 
 def parameters_text(record: RunRecord, most: int = 10) -> str:

@@ -13,7 +13,6 @@ import numpy as np
 from eqlearn.errors import EqlearnError, InvalidArgument
 from eqlearn.io.checksummed import atomic_write
 from eqlearn.io.tables import Measurements
-from eqlearn.io.trajectories import SeriesTable
 from eqlearn.nn.primitives import parse_set
 from eqlearn.report.page import page
 from eqlearn.report.payload import Sample
@@ -84,7 +83,8 @@ def search(
     chosen |= {"units": dict(units), "free_constants": free_constants} if units else {}
     chosen |= {"knows": knows.to_json()} if knows else {}
     with folder.locked(), nothing_left_behind(folder):
-        begin(folder, data, f"{len(data.X)} rows", chosen, resume)
+        told = {"name": data.name, "fingerprint": data.fingerprint}
+        begin(folder, told, f"{len(data.X)} rows", chosen, resume)
         varying = group is not None or varies is not None
         held_out = _held_out(data, settings, plan.seed) & (not varying)
         codes = None if data.groups is None else data.groups.codes
@@ -143,9 +143,15 @@ def rebuild_page(folder: RunFolder) -> None:
 
 
 def begin(
-    folder: RunFolder, data: Measurements | SeriesTable, size: str, settings: Mapping[str, Any], resume: bool
+    folder: RunFolder,
+    data: Mapping[str, Any],
+    size: str,
+    settings: Mapping[str, Any],
+    resume: bool,
+    kind: str = FORMAT,
 ) -> None:
-    """Records that a run with these settings is in progress; refuses to mix it with another."""
+    """Records that a run with these settings is in progress; refuses to mix it with another. `data` are what
+    tells them from others, with a `name` and a `fingerprint`."""
     if folder.holds_run and not resume:
         raise InvalidArgument(
             f"{folder} holds a run already; continue it with `--resume`, or choose another folder"
@@ -153,18 +159,17 @@ def begin(
     resumed = folder.holds_run
     if resumed:
         _check_same(folder, data, settings)
-    state = {"format": FORMAT, "version": VERSION, "status": "running", "settings": dict(settings)}
-    source = {"name": data.name, "fingerprint": data.fingerprint}
-    folder.write_json(RUN, {**state, "data": source, "environment": environment()})
-    folder.log(f"{'continued' if resumed else 'started'}: {size} of {data.name}, {dict(settings)}")
+    state = {"format": kind, "version": VERSION, "status": "running", "settings": dict(settings)}
+    folder.write_json(RUN, {**state, "data": dict(data), "environment": environment()})
+    folder.log(f"{'continued' if resumed else 'started'}: {size} of {data['name']}, {dict(settings)}")
 
 
-def _check_same(folder: RunFolder, data: Measurements | SeriesTable, settings: Mapping[str, Any]) -> None:
+def _check_same(folder: RunFolder, data: Mapping[str, Any], settings: Mapping[str, Any]) -> None:
     before = folder.read_status()
-    then, fingerprint = before.get("settings"), before.get("data")
-    if not isinstance(then, Mapping) or not isinstance(fingerprint, Mapping):
+    then, made_of = before.get("settings"), before.get("data")
+    if not isinstance(then, Mapping) or not isinstance(made_of, Mapping):
         raise InvalidArgument(f"{folder} can't be continued: its {RUN} does not say how it was made")
-    if fingerprint.get("fingerprint") != data.fingerprint:
+    if any(made_of.get(name) != value for name, value in data.items() if name != "name"):
         raise InvalidArgument(
             f"the run in {folder} was made from other data or columns, so it can't be continued"
         )

@@ -20,7 +20,7 @@ from eqlearn.functions import TORCH
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
-from eqlearn.symbolic.parametric import Constant, Formula
+from eqlearn.symbolic.parametric import Constant, Formula, row_slopes
 
 # Where slopes vanish and the target has no error, a row would weigh infinitely much: its error is taken for
 # at least this part of the target's spread.
@@ -87,10 +87,7 @@ def fit_measured(
         residual, _, leaves = over_error(point[0].tolist())
 
         def slopes() -> tuple[np.ndarray, None]:
-            if not leaves:
-                return np.empty((1, rows, 0)), None
-            each = torch.autograd.grad(residual.sum(), leaves, allow_unused=True, materialize_grads=True)
-            return torch.stack(each, dim=1).nan_to_num(nan=0.0, posinf=0.0, neginf=0.0).numpy()[None], None
+            return row_slopes(residual, leaves).numpy()[None], None
 
         return SquareRoot(residual.detach().numpy()[None], slopes)
 

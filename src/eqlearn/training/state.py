@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from eqlearn.errors import Diverged, InvalidFile, WrongType
@@ -94,6 +94,18 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
         torch.manual_seed(seed)
         yield
+
+
+@contextmanager
+def at_rest(module: nn.Module) -> Iterator[None]:
+    """The module in `eval()` inside the block; afterwards every part is in the mode that it was in."""
+    modes = {part: part.training for part in module.modules()}
+    module.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes.items():
+            part.training = training
 
 
 def restart_seed(seed: int, restart: int) -> int:

@@ -77,10 +77,6 @@ class LatentData:
         self._stream, self._running = stream, None if stream is None else iter(stream)
         self.drawn = 0  # batches of the stream, if there is one
 
-    @property
-    def rows(self) -> int:
-        return len(self.training)
-
     def sample(self, most: int) -> Batch:
         """At most that many of the training rows, spread evenly."""
         if len(self.training) <= most:

@@ -51,7 +51,7 @@ class Trajectories:
         chosen = checked_names(names if isinstance(names, str) else tuple(names), "names")
         _check(arrays, dt, chosen, known)
         tensor = None if known is None else torch.as_tensor(known)
-        self.__dict__.update(series=arrays, dt=float(dt), names=chosen, parameter=tensor, **_AS_USUAL)
+        self.__dict__.update(series=arrays, dt=float(dt), names=chosen, parameter=tensor)
 
     @classmethod
     def of(
@@ -79,9 +79,7 @@ class Trajectories:
     ) -> Trajectories:
         """Series that need no check: part of others (in which a state may be constant), or from our files."""
         made = cls.__new__(cls)
-        made.__dict__.update(
-            series=tuple(series), dt=dt, names=tuple(names), parameter=parameter, **_AS_USUAL
-        )
+        made.__dict__.update(series=tuple(series), dt=dt, names=tuple(names), parameter=parameter)
         return made
 
     def at_step(self, dt: float) -> Trajectories:
@@ -166,9 +164,6 @@ class Trajectories:
         if len(starts) > most:
             starts = [starts[i] for i in np.linspace(0, len(starts) - 1, most).round().astype(int)]
         return steps, starts
-
-
-_AS_USUAL: dict[str, Any] = {"clocks": None, "inputs": (), "input_names": ()}
 
 
 def read_arrays(series: Any, names: Iterable[str] | None) -> tuple[list[Array], Any]:

@@ -24,7 +24,7 @@ def compared(latents, columns, y, primitives, settings=SETTINGS, head_error=1e-3
     """The short list on latents that a start has come to, whose head left that error."""
     data, encoders = made_data(latents, columns, y), idle_encoders(latents)
     model = Headed(encoders, Units.of(data.training), width=4)
-    start = Start(model, "plain", head_error, head_error, ((1.0,) * len(columns),), 0)
+    start = Start(model, head_error, head_error, ((1.0,) * len(columns),))
     choices = compare(start, data, parse_kinds(primitives), settings=settings)
     listed, _ = shortlist(choices, head_error, settings)
     return choices, [str(c.skeletons()[0]) for c in listed]

@@ -20,7 +20,7 @@ import sympy as sp
 import torch
 
 from eqlearn.latent.comparison.served import Batch, Comparison, Served
-from eqlearn.latent.comparison.structures import SCALE, compiled, leaves, symbolic
+from eqlearn.latent.comparison.structures import SCALE, by_output, leaves, symbolic
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_curvature
@@ -48,17 +48,11 @@ class Reduced:
     def equations(self, latents: Sequence[str], columns: Sequence[str]) -> tuple[Equation, ...]:
         """The law, one equation for each output, in these names."""
         numbers = [self.exact.get(i, fitted(float(v))) for i, v in enumerate(self.fit.numbers)]
-        count, outputs = len(columns), len(self.fit.trees)
-        at, found = outputs * count, []
-        symbols = [real_symbol(name) for name in (*latents, *columns)]
-        readout = len(numbers) - 2 * outputs
-        for output, tree in enumerate(self.fit.trees):
-            own = compiled(tree).constants
-            factors = numbers[output * count : (output + 1) * count]
-            scaled = [c * x for c, x in zip(factors, symbols[len(latents) :], strict=True)]
-            inner = symbolic(tree, [*symbols[: len(latents)], *scaled], iter(numbers[at : at + own]))
-            at += own
-            factor, offset = numbers[readout + 2 * output], numbers[readout + 2 * output + 1]
+        hidden, seen = ([real_symbol(name) for name in names] for names in (latents, columns))
+        trees, found = self.fit.trees, []
+        for tree, (_, factors, own, (factor, offset)) in zip(trees, by_output(trees, numbers), strict=True):
+            scaled = [c * x for c, x in zip(factors, seen, strict=True)]
+            inner = symbolic(tree, [*hidden, *scaled], iter(own))
             found.append(Equation(factor * inner + offset, (*latents, *columns)).simplified())
         return tuple(found)
 
@@ -154,7 +148,7 @@ def reduce(
         if left <= limit:
             point, held, exact[place - begin] = there, hold, number
     ((point, error),) = fitting.fit([point], held)
-    point = _conventions(data, batch, point, exact)
+    point = _conventions(data, batch, point)
     errors = fitting.errors(point, held)
     return Reduced(fitting.served(point, error), exact, errors)
 
@@ -192,10 +186,9 @@ def _moved(data: Comparison, batch: Batch, point: np.ndarray, place: int, value:
     before = float(point[place])
     starts = []
     if value == 0:
-        outputs = len(data.spreads)
         factor = float(point[batch.readout]) if place >= batch.readout else 1.0
         whole = before / factor if factor else 0.0
-        shifts = [0.0, *(whole * s for s in (1.0, 0.5, -1.0, 1 / 3))] if outputs else [0.0]
+        shifts = [0.0, *(whole * s for s in (1.0, 0.5, -1.0, 1 / 3))]
         starts = [_regauged(data, batch, point, 1.0, shift) for shift in shifts]
     else:
         ratio = before / value
@@ -223,7 +216,7 @@ def _scale_group(
     functions = batch.shapes[group][1]
     block = point[a:b].reshape(batch.shapes[group])
     # The splines of one latent sum to one; of several, the first function is one.
-    ones = np.ones(functions) if data.bases_sum_to_one[group] else np.eye(functions)[0]
+    ones = np.ones(functions) if len(data.identities[group]) == 1 else np.eye(functions)[0]
     point[a:b] = (scale * block + shift * ones).ravel()
 
 
@@ -233,7 +226,7 @@ def _positive(data: Comparison, batch: Batch, point: np.ndarray) -> int:
     return sum(int(np.mean(v > 0) > 0.9) - int(np.mean(v < 0) > 0.9) for v in values)
 
 
-def _conventions(data: Comparison, batch: Batch, point: np.ndarray, exact: dict[int, sp.Expr]) -> np.ndarray:
+def _conventions(data: Comparison, batch: Batch, point: np.ndarray) -> np.ndarray:
     """The freedom that is left: signs so that latents are positive, zeros so that their mean is zero, scales
     so that their spread is one, each only where the law's values stay as they are."""
     before = batch.linearise(torch.from_numpy(point)[None]).loss

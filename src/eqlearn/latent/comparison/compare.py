@@ -18,7 +18,7 @@ from eqlearn.errors import EqlearnError
 from eqlearn.latent.comparison.bend import Basis
 from eqlearn.latent.comparison.grammar import Grammar, from_sympy
 from eqlearn.latent.comparison.served import Comparison, Served, serve, served_again
-from eqlearn.latent.comparison.structures import Program, Tree, compiled, operation, size, symbolic
+from eqlearn.latent.comparison.structures import Program, Tree, by_output, operation, size, symbolic
 from eqlearn.latent.joint import compare_on, encode_all
 from eqlearn.latent.settings import LATENT, LatentSettings
 from eqlearn.latent.warm_start import Encoders, Start
@@ -54,24 +54,20 @@ class Choice:
     def skeletons(self) -> tuple[Equation, ...]:
         """The structures as formulas, their constants by their fitted values, latents as they are bent."""
         symbols = [real_symbol(name) for name in (*self.names, *self.columns)]
-        at, found = 0, []
-        for tree in self.fit.trees:
-            own = compiled(tree).constants
-            numbers = iter([sp.Float(float(c), 6) for c in self.fit.constants[at : at + own]])
-            at += own
+        found = []
+        for tree, (_, _, own, _) in zip(
+            self.fit.trees, by_output(self.fit.trees, self.fit.numbers), strict=True
+        ):
+            numbers = iter([sp.Float(float(c), 6) for c in own])
             found.append(Equation(symbolic(tree, symbols, numbers), (*self.names, *self.columns)))
         return tuple(found)
 
     def steps(self) -> Iterator[tuple[Program, list[np.ndarray]]]:
         """Each output's program with the value of every step of it, on the rows compared."""
-        fit, data, at = self.fit, self.data, 0
+        fit, data = self.fit, self.data
         latents = [(data.designs[s.input] @ fit.bends[s.group][s.place]).numpy() for s in data.slots]
-        columns = data.columns.numpy()
-        for output, tree in enumerate(fit.trees):
-            program, first = compiled(tree), output * len(columns)
-            scaled = [fit.factors[first + j] * x for j, x in enumerate(columns)]
-            own = fit.constants[at : at + program.constants]
-            at += program.constants
+        for program, factors, own, _ in by_output(fit.trees, fit.numbers):
+            scaled = [c * x for c, x in zip(factors, data.columns.numpy(), strict=True)]
             with np.errstate(all="ignore"):
                 yield program, program.values([*latents, *scaled], own)
 

@@ -218,12 +218,8 @@ class _Table:
             # A function of a function is left to growth; one of something shifted, log(1 + z*x), is not.
             if isinstance(part, int) or len(part) == 3 or part[0] == SHIFT:
                 yield from ((name, part) for name in self.grammar.unary)
-            if (isinstance(part, int) and part >= len(self.grammar.groups)) or _is_joined(part):
+            if part >= len(self.grammar.groups) if isinstance(part, int) else len(part) == 3:
                 yield (SHIFT, part)
-
-
-def _is_joined(part: Tree) -> bool:
-    return isinstance(part, tuple) and len(part) == 3
 
 
 def _splits(inside: frozenset[int]) -> Iterator[frozenset[int]]:

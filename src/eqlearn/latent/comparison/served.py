@@ -68,15 +68,6 @@ class Comparison:
     spreads: Tensor
 
     @property
-    def bases_sum_to_one(self) -> list[bool]:
-        """For each group, whether its basis functions sum to one, as splines do."""
-        inputs = {slot.group: slot.input for slot in self.slots}
-        return [
-            bool((self.designs[inputs[g]].sum(dim=1) - 1).abs().max() < 1e-6)
-            for g in range(len(self.identities))
-        ]
-
-    @property
     def rows(self) -> int:
         return self.y.shape[1]
 

@@ -17,6 +17,7 @@ from eqlearn.symbolic.tape import lower
 
 # A leaf is the place of a variable (latents first, then columns); else an operation and what it acts on.
 Tree: TypeAlias = "int | tuple[Any, ...]"
+Apply: TypeAlias = "Callable[[str, Sequence[Any]], Any]"
 
 ADD = Primitive("add", 2, lambda m, a, b: a + b)
 SUB = Primitive("sub", 2, lambda m, a, b: a - b)
@@ -32,6 +33,11 @@ _OWN = {p.name: p for p in (ADD, SUB, NEG)}
 def operation(name: str) -> Primitive:
     """The operation of that name in a structure: a sum, a difference, the other sign, or a primitive."""
     return _OWN.get(name) or lookup(name)
+
+
+def on_arrays(name: str, args: Sequence[Any]) -> Any:
+    """The operation of that name on NumPy's arrays."""
+    return operation(name).formula(NUMPY, *args)
 
 
 def parts(tree: Tree, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Tree]]:
@@ -106,8 +112,8 @@ class Program:
         """The value at variables, each `(..., rows)`, and constants `(number, ...)`."""
         return self.values(variables, constants)[-1]
 
-    def values(self, variables: Any, constants: np.ndarray) -> list[Any]:
-        """The value of every step."""
+    def values(self, variables: Any, constants: Any, apply: Apply = on_arrays) -> list[Any]:
+        """The value of every step; `apply` computes an operation of its arguments."""
         values: list[Any] = []
         for i, (name, args) in enumerate(self.steps):
             if name is None:
@@ -121,7 +127,7 @@ class Program:
                 v = values[args[0]]
                 values.append(a + v * (1 + v * (b + v * (c + v * d))))
             else:
-                values.append(operation(name).formula(NUMPY, *(values[a] for a in args)))
+                values.append(apply(name, [values[a] for a in args]))
         return values
 
     def linearise(
@@ -172,15 +178,22 @@ def compiled(tree: Tree) -> Program:
     return Program(tuple(steps))
 
 
+def by_output(trees: Sequence[Tree], numbers: Any) -> Iterator[tuple[Program, Any, Any, Any]]:
+    """For each output its program, and of a law's numbers the factors of its columns, its constants, and its
+    factor and offset."""
+    programs = [compiled(tree) for tree in trees]
+    readout = len(numbers) - 2 * len(trees)
+    at = readout - sum(program.constants for program in programs)
+    columns = at // len(trees)
+    for k, program in enumerate(programs):
+        factors, line = slice(k * columns, (k + 1) * columns), slice(readout + 2 * k, readout + 2 * k + 2)
+        yield program, numbers[factors], numbers[at : at + program.constants], numbers[line]
+        at += program.constants
+
+
 @cache
 def _slopes(name: str) -> Callable[..., tuple[Any, ...]]:
     """The partial derivatives of an operation on arrays."""
-    if name == "add":
-        return lambda a, b: (1.0, 1.0)
-    if name == "sub":
-        return lambda a, b: (1.0, -1.0)
-    if name == "mul":
-        return lambda a, b: (b, a)
     primitive = operation(name)
     symbols = [real_symbol(f"g{i}") for i in range(primitive.arity)]
     value = primitive.symbolic(*symbols)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -182,18 +183,11 @@ class EQLCell(nn.Module):
     def member(self, index: int) -> EQLCell:
         """One cell of the population, as a cell of its own (a copy)."""
         check_place("member", index, self.members or 0)
-        cell = EQLCell(
-            self.states,
-            self.latents,
-            shape=self.shape,
-            dt=self.dt,
-            scales=self.scales,
-            seed=0,
-            names=self.names,
-        ).to(self.scales)
+        cell = deepcopy(self)
+        cell.members = None
         cell.networks = nn.ModuleList(network.member(index) for network in self.equations)
         cell.formulas = nn.ModuleList(formula.member(index) for formula in self.given.values())
-        return cell.train(self.training)
+        return cell
 
 
 class RightHandSide(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
 
 import numpy as np
 import sympy as sp
@@ -202,17 +203,9 @@ class FieldCell(nn.Module):
     def member(self, index: int) -> FieldCell:
         """One cell of the population, as a cell of its own (a copy)."""
         check_place("member", index, self.members or 0)
-        made = FieldCell.__new__(FieldCell)
-        nn.Module.__init__(made)
-        made.__dict__.update({k: v for k, v in self.__dict__.items() if not k.startswith("_")})
-        made.members, made.kernels = None, nn.ModuleDict()
-        for name, buffer in self.named_buffers(recurse=False):
-            made.register_buffer(name, buffer.clone())
-        for key, kernel in self.kernels.items():
+        cell = deepcopy(self)
+        cell.members, cell.network = None, self.network.member(index)
+        for kernel in cell.kernels.values():
             assert isinstance(kernel, Kernel)
-            half, order = (kernel.plain.numel() - 1) // 2, int(key.split("_")[1])
-            one = Kernel(half, order, 1.0)
-            one.load_state_dict({"plain": kernel.plain, "free": kernel.free, "moved": kernel.moved[index, 0]})
-            made.kernels[key] = one
-        made.network = self.network.member(index)
-        return made.train(self.training)
+            kernel.members, kernel.moved = None, nn.Parameter(kernel.moved.detach()[index, 0])
+        return cell

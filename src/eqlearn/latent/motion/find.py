@@ -123,7 +123,7 @@ def train_dynamics(
             pairs, settings, encoder=encoder, latents=latents, seed=seed, follow=follow, progress=progress,
             stop=stop, journal=folder,
         )  # fmt: skip
-    tried: list[_Tried] = []
+    tried: list[tuple[float, DynamicsSystem]] = []  # by the loss of the last phase
     failures, diverged = 0, None
     for number, system in enumerate(_starts(pairs, settings, encoder, latents, seed)):
         name = "training" if number == 0 else f"training-{number + 1}"
@@ -140,7 +140,7 @@ def train_dynamics(
             break
     if not tried and diverged is not None:
         raise diverged
-    return _as_trained(min(tried, key=lambda one: one.loss).system, pairs, failures)
+    return _as_trained(min(tried, key=lambda one: one[0])[1], pairs, failures)
 
 
 def _about(
@@ -173,14 +173,6 @@ def _plain(value: Any) -> Any:
     return str(getattr(value, "__name__", type(value).__name__))
 
 
-@dataclass(frozen=True, eq=False)
-class _Tried:
-    """A member after its training, by the loss of the last phase."""
-
-    system: DynamicsSystem
-    loss: float
-
-
 def _starts(
     pairs: Pairs, settings: DynamicsSettings, encoder: nn.Module | None, latents: int | None, seed: int
 ) -> Iterator[DynamicsSystem]:
@@ -209,7 +201,7 @@ def _trained(
     on_record: Callable[[Record], object] | None,
     record_every: int,
     stop: Callable[[], bool],
-) -> tuple[list[_Tried], int]:
+) -> tuple[list[tuple[float, DynamicsSystem]], int]:
     """The members that did not fail, the best first, and how many failed."""
     cell = system.cell
     scales = cell.scales if isinstance(cell, EQLCell) else None
@@ -239,7 +231,7 @@ def _reader(system: DynamicsSystem) -> SeriesEncoder | OwnEncoder | None:
 
 def _ranked(
     system: DynamicsSystem, pairs: Pairs, phase: Phase, scales: Tensor | None, failed: set[int | None]
-) -> list[_Tried]:
+) -> list[tuple[float, DynamicsSystem]]:
     """The members that did not fail, the best first, their normalisation settled on all training series."""
     system.eval()
     settle_(system)
@@ -251,7 +243,7 @@ def _ranked(
     order = [int(i) for i in losses.argsort() if int(i) not in failed]
     if not order:
         raise Diverged(phase.name, phase.steps)
-    return [_Tried(system.member(i), float(losses[i])) for i in order]
+    return [(float(losses[i]), system.member(i)) for i in order]
 
 
 def _as_trained(system: DynamicsSystem, pairs: Pairs, failures: int) -> FoundDynamics:

@@ -201,7 +201,8 @@ def simulated(
 
 
 class DistilLoss(nn.Module):
-    """The mean square error of an encoder's latents; batches are drawn by `seed` and the step's number.
+    """The mean square error of an encoder's latents, in these gauges, on the observed series and on others
+    that the law makes; batches are drawn by `seed` and the step's number.
 
     `held` series and their latents are kept back, for the calibration.
     """
@@ -211,38 +212,23 @@ class DistilLoss(nn.Module):
     latent: Tensor
 
     def __init__(
-        self,
-        series: Tensor,
-        latent: Tensor,
-        *,
-        batch: int,
-        seed: int = 0,
-        held: tuple[Tensor, Tensor] | None = None,
+        self, fit: Refined, gauges: Sequence[Gauge], observed: Trajectories, *, batch: int, seed: int
     ) -> None:
         super().__init__()
-        self.batch = batch
-        self.seed = seed
-        self.held = held
-        self.exact = latent
-        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
-        self.register_buffer("series", series.float(), persistent=False)
-        self.register_buffer("latent", latent.float(), persistent=False)
-
-    @classmethod
-    def of(
-        cls, fit: Refined, gauges: Sequence[Gauge], observed: Trajectories, *, batch: int | None, seed: int
-    ) -> DistilLoss:
-        """Of the observed series and others that the law makes, with latents in these gauges."""
+        self.batch, self.seed = batch, seed
         own = observed.states
         series, latent = simulated(fit.law, fit.latent, observed, FINISH.simulated * len(own), seed)
         kept = len(series) // 3
-        held, known = series[:kept], latent[:kept]
+        held, known = series[:kept].float(), latent[:kept]
         series, latent = torch.cat([own, series[kept:]]), torch.cat([fit.latent.mT, latent[kept:]])
-        target, truth = (
+        self.exact, truth = (
             torch.stack([g.latent(p) for g, p in zip(gauges, each.mT, strict=True)], dim=1)
             for each in (latent, known)
         )
-        return cls(series, target, batch=batch or len(own), seed=seed, held=(held.float(), truth))
+        self.held = held, truth
+        self.register_buffer("step", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("series", series.float(), persistent=False)
+        self.register_buffer("latent", self.exact.float(), persistent=False)
 
     def forward(self, encoder: SeriesEncoder | OwnEncoder, phase: Phase) -> Float[Tensor, ""]:
         generator = step_generator(self.seed, self.step)
@@ -271,6 +257,6 @@ def distil_(
     except Diverged:
         stayed = False
     encoder.eval().solve_readout_(loss.series, loss.exact)
-    if loss.held is not None and len(loss.held[0]) > 2:
+    if len(loss.held[0]) > 2:
         encoder.calibrate_(*loss.held)
     return stayed

@@ -154,28 +154,19 @@ class Law:
     def _by_tape(self, inner: Tensor) -> tuple[Tensor, ...]:
         return tuple(inner.split([len(tape.constants) for tape in self.tapes]))
 
-    def step(
+    def __call__(
         self,
-        y: Tensor,
-        z: Tensor,
+        y: Float[Tensor, "states rows"],
+        z: Float[Tensor, "latents rows"],
         coefficients: Tensor | None = None,
         inner: Tensor | None = None,
         dt: Tensor | float | None = None,
-    ) -> Any:
-        """The states one `dt` later, the law's own unless given."""
-        form, stepper = self.form, self.stepper
-        return step_once(
-            lambda at: self.rate(at, z, coefficients, inner),
-            y,
-            form=form,
-            stepper=stepper,
-            dt=self.dt if dt is None else dt,
-        )
-
-    def __call__(
-        self, y: Float[Tensor, "states rows"], z: Float[Tensor, "latents rows"]
     ) -> Float[Tensor, "states rows"]:
-        after: Tensor = self.step(y, z)
+        """The states one `dt` later, with these numbers or the law's own."""
+        dt = self.dt if dt is None else dt
+        after: Tensor = step_once(
+            lambda at: self.rate(at, z, coefficients, inner), y, form=self.form, stepper=self.stepper, dt=dt
+        )
         return after
 
     def keeping(self, active: Bool[Tensor, "states terms"]) -> Law:

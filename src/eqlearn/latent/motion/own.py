@@ -9,10 +9,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.latent.encoder import at_rest, check_encoder, in_precision_of, member_of, read_latents
+from eqlearn.latent.encoder import check_encoder, in_precision_of, member_of, read_latents
 from eqlearn.latent.images import take_statistics_
 from eqlearn.latent.motion.series import SeriesEncoder, Standardised
 from eqlearn.numerics.least_squares import linear_fit
+from eqlearn.training.state import at_rest
 from eqlearn.validation.options import check_place, check_single
 
 

@@ -80,11 +80,11 @@ class Propagation:
         numbers = _table(law, theta), theta[int(law.free.sum()) :], dt
         if self.forced:
             before = torch.cat([self.initial[None], self.target[:-1]]).transpose(0, 1)
-            after: Tensor = law.step(before.flatten(1), z.repeat(1, len(self.target)), *numbers)
+            after: Tensor = law(before.flatten(1), z.repeat(1, len(self.target)), *numbers)
             reached = after.view(before.shape).transpose(0, 1)
         else:
             first = self.initial if initial is None else initial
-            reached = rollout(lambda y, at: law.step(y, at, *numbers), first, z, len(self.target))
+            reached = rollout(lambda y, at: law(y, at, *numbers), first, z, len(self.target))
         return (reached - self.target) / self.scales[:, None]
 
     @torch.no_grad()

@@ -84,7 +84,7 @@ def search_dynamics(
     trained, failures = search.trained, search.failures
     if trained is not None and len(fit.law.latents):
         trained = with_latents(trained, len(fit.law.latents))
-        loss = DistilLoss.of(fit, gauges, pairs.observed, batch=settings.batch, seed=seed)
+        loss = DistilLoss(fit, gauges, pairs.observed, batch=settings.batch, seed=seed)
         failures += not distil_(trained, loss, settings.distil, search.watched(follow))
     return FoundDynamics(
         trained, law, law.equations(), fit.law.equations(), gauges, None, fit, failures, agreement,

@@ -66,6 +66,7 @@ class EncoderShape:
 
 
 PAPER_ENCODER = EncoderShape()
+MOMENTUM = 0.01  # of the running means of a normalisation
 
 
 class Standardised(nn.Module):
@@ -77,18 +78,9 @@ class Standardised(nn.Module):
     mean: Tensor
     variance: Tensor
 
-    def __init__(
-        self,
-        features: int,
-        *,
-        members: int | None,
-        affine: bool,
-        momentum: float = 0.01,
-        epsilon: float = 1e-12,
-    ) -> None:
+    def __init__(self, features: int, *, members: int | None, affine: bool, epsilon: float = 1e-12) -> None:
         super().__init__()
         self.members = members
-        self.momentum = momentum
         self.epsilon = epsilon
         lead = members or 1
         self.gain = nn.Parameter(torch.ones(lead, 1, features)) if affine else None
@@ -110,8 +102,8 @@ class Standardised(nn.Module):
         if self.training:
             mean, variance = h.mean(dim=1, keepdim=True), h.var(dim=1, keepdim=True, unbiased=False)
             with torch.no_grad():
-                self.mean.lerp_(mean, self.momentum)
-                self.variance.lerp_(variance, self.momentum)
+                self.mean.lerp_(mean, MOMENTUM)
+                self.variance.lerp_(variance, MOMENTUM)
         h = (h - mean) / (variance + self.epsilon).sqrt()
         if self.gain is not None and self.offset is not None:
             h = self.gain * h + self.offset

@@ -97,8 +97,9 @@ those printed with L0.5. Counting as an eye might changes no row of that recipe 
 With L0 the script's λ of 1e-2 can't give what is printed for `x*y/2+z/2`: with all gates open that are
 needed, the right equation costs 5 λ = .050 and the one without its product 2 λ + 1/36 = .0478, so that the
 objective prefers the wrong one; the two are equal at λ = 1/108. The authors' other script, for PyTorch, has
-λ = 5e-3, and with it the released recipe comes near the printed rates, counted as an eye might. Preset `paper`
-has this λ, too; it has the paper's units, not the script's, and gates in the read-out, and stays below."""
+λ = 5e-3, and with it the released recipe comes near the printed rates, counted as an eye might. Preset
+`paper` has this λ, too; it has the paper's units, not the script's, and gates in the read-out, and stays
+below."""
 
 ONE_SET_TELLS = """\
 The authors' scripts draw one data set for all trials of a function. These are the three functions whose rates
