@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sympy as sp
 
 from eqlearn.nn.primitives import lookup
 from eqlearn.numerics.budget import Deadline
@@ -9,6 +10,7 @@ from eqlearn.search.ansatz.layout import Sum, layout
 from eqlearn.search.archive import Archive
 from eqlearn.search.features import Features
 from eqlearn.search.finish import Finisher
+from eqlearn.search.knowledge.demands import Demands
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.population import Population
 from eqlearn.search.search import discover
@@ -108,3 +110,18 @@ def make_fit(inputs, weights, loss):
 def linear_network(inputs, weights):
     start = layout([Sum(tuple((i, 1.0) for i in range(weights - 1)), (), 1.0)], inputs, lookup("id"))
     return start.structure.network(start.weights, [w != 0 for w in start.weights])
+
+
+@pytest.mark.parametrize("admits", [None, lambda equation: equation.expr.has(sp.exp)])
+def test_a_law_is_freed_of_its_parts_at_the_end_unless_they_are_asked_for(admits):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 1))
+    data = Table(X, (2 * np.tanh(X[:, 0]) + 0.1 * rng.normal(size=300))[:, None])
+    features = Features.of(X, data.y, logarithms=False, degree=1)
+    archive = Archive(Finisher(features, ("x",), data, demands=Demands(admits)))
+    long = archive.finisher.measure([Equation.parse("2*tanh(x) + 0.001*exp(x)", ("x",))], [()])
+    archive.candidates.append(archive.finisher.refit(long, data))
+
+    front = archive.front(Deadline(np.inf))
+
+    assert ("2*tanh(x)" in map(str, front)) is (admits is None)

@@ -150,8 +150,9 @@ class Archive:
             reading = self.settings.reading
             laws = [c for c in self.candidates if c.training_error < reading.max_noise]
             for candidate in sorted(laws, key=lambda c: c.description_length)[: reading.max_pruned]:
-                if self._in_time(deadline):
-                    self.candidates.append(self.finisher.pruned(candidate))
+                pruned = self.finisher.pruned(candidate) if self._in_time(deadline) else candidate
+                if pruned is not candidate and self.finisher.demands.met_by(pruned.equations):
+                    self.candidates.append(pruned)
         front = pareto_front(self.candidates)
         if self.best.exact:
             front = self._in_brief(front, deadline)

@@ -136,8 +136,15 @@ class Finisher:
             lengths = {trial: self._description(*trial, self.training) for trial in trials if trial}
             shortest = min(lengths, key=lambda trial: lengths[trial], default=None)
             if shortest is None or not lengths[shortest] < best.description_length - 1e-6:
-                return best
+                break
             best = self.measure(*shortest, best.network, best.method)
+
+        tidied = [self.tidied(equation, k, snap=True) for k, equation in enumerate(best.equations)]
+        if best is candidate or any(t is None for t in tidied):
+            return best
+        equations, constants = zip(*(t for t in tidied if t is not None), strict=True)
+        short = self.measure(equations, constants, best.network, best.method)
+        return best if short.description_length > best.description_length else short
 
     def _with(self, whole: Whole, output: int, form: Equation) -> Whole | None:
         """Equations and their constants with another form of one of them, fitted; none if it can't be."""

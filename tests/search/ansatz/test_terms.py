@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from eqlearn.search.ansatz.terms import CONSTANT, Algebra, few_terms
+from eqlearn.search.ansatz.terms import CONSTANT, Algebra, few_terms, least_squares_sum
 from search_problems import problem_of
 
 
@@ -41,3 +41,9 @@ def test_too_many_terms_or_none_that_fit_are_no_law(algebra):
 
     assert few_terms(terms.values, terms.values[:6].sum(axis=0), 4) is None
     assert few_terms(terms.values, np.sin(9 * terms.values[0]), 4) is None
+
+
+def test_nothing_explains_a_target_that_does_not_vary():
+    factors, error = least_squares_sum([np.arange(5.0)], np.full(5, 2.0))
+    assert factors == pytest.approx([0.0, 2.0], abs=1e-12)
+    assert error == np.inf

@@ -131,7 +131,7 @@ def least_squares_sum(columns: list[np.ndarray], y: np.ndarray) -> tuple[list[fl
     if abs(factors[-1]) < NO_COEFFICIENT * np.abs(matrix * factors).max():
         factors[-1] = 0.0
     spread = float(np.linalg.norm(y - y.mean()))
-    error = float(np.linalg.norm(left)) / spread if spread else np.inf
+    error = float(np.linalg.norm(left)) / spread if spread > 0 else np.inf
     return factors.tolist(), error if np.isfinite(error) else np.inf
 
 

@@ -99,7 +99,7 @@ class SubsetSettings:
     `monomials`, come first; the `beam` best of each size grow and shrink, and `kept` are proposed for the
     target, and in values that hold noise for each of its transforms."""
 
-    entries: int = 250
+    entries: int = 800
     monomials: int = 60
     max_terms: int = 6
     beam: int = 6
