@@ -263,7 +263,7 @@ class TermSearch:
             with np.errstate(all="ignore"):
                 terms = with_constants(point)
                 matrix[:, mine] = weak.tests @ columns([terms[k] for k in mine], self.states)
-            sizes = np.linalg.norm(matrix, axis=0)
+                sizes = np.linalg.norm(matrix, axis=0)
             if not np.isfinite(sizes).all() or not sizes.all():
                 return weak.target / size * 10
             basis = np.linalg.qr(matrix / sizes)[0]

@@ -167,13 +167,8 @@ def _moved(
     weight = coo_array((np.ones(len(apart)), (first, second)), shape=(count, count)).tocsc()
     weight = weight + weight.T
     solver = splu(csc_array(diags_array(weight.sum(axis=1) + 1e-9) - weight))
-    pull = csr_array(
-        (
-            np.repeat([1.0, -1.0], len(apart)),
-            (np.concatenate([first, second]), np.tile(np.arange(len(apart)), 2)),
-        ),
-        shape=(count, len(apart)),
-    )
+    entries = (np.concatenate([first, second]), np.tile(np.arange(len(apart)), 2))
+    pull = csr_array((np.repeat([1.0, -1.0], len(apart)), entries), shape=(count, len(apart)))
     for left in reversed(range(steps)):
         gap = places[first] - places[second]
         long = np.maximum(np.linalg.norm(gap, axis=1), 1e-12)

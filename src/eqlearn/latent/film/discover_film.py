@@ -131,13 +131,8 @@ class _Task:
         if self.interrupted:
             return motion
         try:
-            again = fitted(
-                motion,
-                tracks,
-                piece_length(1.0, tracks, self.settings),
-                steps=2 * self.settings.steps,
-                settings=self.settings,
-            )
+            length, steps = piece_length(1.0, tracks, self.settings), 2 * self.settings.steps
+            again = fitted(motion, tracks, length, steps=steps, settings=self.settings)
         except KeyboardInterrupt:
             self.interrupted = True
             return motion
@@ -176,11 +171,6 @@ class _Task:
 def _candidate(law: Compared) -> Candidate:
     shown = canonical(law.motion)
     return Candidate(
-        shown.equations,
-        law.error,
-        law.error,
-        False,
-        law.ahead,
-        constants=(shown.constants,),
+        shown.equations, law.error, law.error, False, law.ahead, constants=(shown.constants,),
         method="rollout",
-    )
+    )  # fmt: skip
