@@ -223,16 +223,7 @@ def _trained(
     return TrainedPopulation(network, tuple(seeds), final, run.failures, run.seconds)
 
 
-def train_varying(
-    preset: str | Preset,
-    X: Any,
-    y: Any,
-    at: Any,
-    *,
-    seed: int = 0,
-    record_every: int = 500,
-    on_record: Callable[[Record], object] | None = None,
-) -> EQL:
+def train_varying(preset: str | Preset, X: Any, y: Any, at: Any, *, seed: int = 0) -> EQL:
     """Trains one network whose weights differ between contexts, such as times, and returns it in `eval()`.
 
     `X` is `(contexts, rows, in)`, `y` `(contexts, rows)` or `(contexts, rows, out)` and `at` `(contexts,)` or
@@ -258,10 +249,8 @@ def train_varying(
         square = (found - target).square()
         return square.mean(dim=(1, 2)) if stacked else square.mean()
 
-    tell: dict[str, Any] = {"record_every": record_every, "on_record": on_record}
-    deque(
-        train(network, loss, preset.schedule, penalty=preset.penalty, optimiser=preset.optimiser, **tell), 0
-    )
+    run = train(network, loss, preset.schedule, penalty=preset.penalty, optimiser=preset.optimiser)
+    deque(run, maxlen=0)
     if stacked:
         settle_(network)
     return network.eval()

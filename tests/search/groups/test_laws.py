@@ -7,7 +7,7 @@ from made import grouped
 
 from eqlearn.numerics.budget import never
 from eqlearn.search.candidate import Candidate
-from eqlearn.search.groups.draft import drafts_of
+from eqlearn.search.groups.draft import drafts_of, refitted
 from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.laws import with_laws, with_relations
 from eqlearn.search.groups.rank import Ranking
@@ -61,6 +61,20 @@ def test_constants_that_differ_together_are_one():
     assert whole.names == ("c1[g]", "c2[g]")
     assert whole.equation.constants == pytest.approx([20.4], rel=0.01)
     assert whole.length < apart.length
+
+
+def test_a_constant_that_is_one_of_two_is_shared_if_it_is_the_same_everywhere():
+    constants = np.array([0.4, 1.1, 2.6, 0.8, 1.7, 3.0])
+    rows, _, _ = grouped(lambda x, c: 2.8 - 2.8 / (1 + c[0] * x[0]), constants, rows=30, noise=0.01)
+    equation = Equation.parse("c1[g] + c2[g]/(1 + c3[g]*x)", ["x", "c1[g]", "c2[g]", "c3[g]"])
+    wobble = torch.linspace(-0.05, 0.05, 6, dtype=torch.float64)
+    start = {"c1[g]": 2.8 + wobble, "c2[g]": -2.8 - wobble, "c3[g]": torch.from_numpy(constants)}
+    apart = refitted(equation, ["x"], "g", start, rows, GroupSettings())
+
+    whole = with_relations(apart, "g", GroupSettings(), never)
+
+    assert len(apart.names) == 3
+    assert len(whole.names) == 1
 
 
 def test_constants_that_differ_each_in_its_own_way_stay():

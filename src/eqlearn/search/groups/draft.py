@@ -75,11 +75,11 @@ def drafts_of(
         if form.key != own.structure.key:
             fit = fit_from_many(form, own.rows, form.start, settings.factors, steps=settings.steps, stop=stop)
         if fit.error <= max(own.error * 1.001, EXACT_ERROR):
-            found += _drafts(fit, group, settings, stop)
+            found += told(fit, group, settings, stop)
     return sorted(found, key=lambda d: d.length)
 
 
-def _drafts(fit: GroupFit, group: str, settings: GroupSettings, stop: Callable[[], bool]) -> list[Draft]:
+def told(fit: GroupFit, group: str, settings: GroupSettings, stop: Callable[[], bool]) -> list[Draft]:
     """The fit with constants shared, and the same with plain numbers."""
     few = shared(fit, settings.steps // 2, stop)
     plain, numbers = snapped(few, settings.steps // 4, stop)

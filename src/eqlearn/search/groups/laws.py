@@ -9,7 +9,7 @@ import numpy as np
 
 from eqlearn.errors import NotFinite
 from eqlearn.search.candidate import Candidate
-from eqlearn.search.groups.draft import Draft, refitted, written
+from eqlearn.search.groups.draft import Draft, refitted, told, written
 from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.sharing import snapped
 from eqlearn.symbolic.equation import Equation
@@ -65,7 +65,8 @@ def with_relations(d: Draft, group: str, settings: GroupSettings, stop: Callable
         better = min((f for f in found if f is not None), key=lambda f: f.length, default=d)
         if not better.length < d.length:
             break
-        d = better
+        # What is left may be shared now: q in q - q/(1 + k*p), where q and -q were two constants.
+        d = min([better, *told(better.fit, group, settings, stop)], key=lambda f: f.length)
     return d
 
 
