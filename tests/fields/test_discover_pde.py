@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import made_fields as made
-from eqlearn import Field, InvalidArgument, NotFinite, WrongType, discover_pde
+from eqlearn import Field, FieldSettings, InvalidArgument, NotFinite, WrongType, discover_pde
 from eqlearn.errors import UnknownName
 
 AXES = {"x": made.X, "t": made.T}
@@ -163,6 +163,9 @@ def test_bad_input_is_refused_in_a_sentence(burgers):
     bad("is complex", InvalidArgument, {"u": burgers + 1j})
     bad("at rest", InvalidArgument, {"u": np.broadcast_to(burgers[:, :1], burgers.shape)})
     bad("too few", InvalidArgument, {"u": burgers[:, :5]}, {"x": made.X, "t": made.T[:5]})
+    bad("at rest", InvalidArgument, {"u": np.ones_like(burgers)})
+    bad("nothing but NaN", NotFinite, {"u": burgers * np.nan}, masked=True)
+    bad("axis x must hold numbers", WrongType, u, {"x": made.X.astype(str), "t": made.T})
     bad("rise", InvalidArgument, u, {"x": made.X[::-1], "t": made.T})
     bad("`axes`", WrongType, u, [made.X, made.T])
     bad("`axes`", InvalidArgument, u, None)
@@ -197,6 +200,8 @@ def test_a_simulation_follows_the_data(burgers, found_burgers):
     assert again["u"].shape == (192, 5)
     with pytest.raises(InvalidArgument, match="`start`"):
         found.simulate(burgers[:-1, 0], made.T)
+    with pytest.raises(NotFinite, match="`start` holds NaN"):
+        found.simulate(np.nan * burgers[:, 0], made.T)
     with pytest.raises(InvalidArgument, match="`times`"):
         found.simulate(burgers[:, 0], made.T[::-1])
 
@@ -209,6 +214,43 @@ def test_a_simulation_that_blows_up_is_nan_from_there_on():
 
     assert np.isfinite(simulated[:, :5]).all()
     assert np.isnan(simulated[:, -1]).all()
+
+
+def test_constants_are_refined_through_the_motion():
+    x, t = np.linspace(0, 10, 24, endpoint=False), np.linspace(0, 4, 31)
+    waves = (np.cos(k * (2 * np.pi / 10) * x + k) * 0.8**k for k in (1, 2, 3))
+    decays = (np.exp(-0.317 * (2 * np.pi * k / 10) ** 2 * t) for k in (1, 2, 3))
+    u = sum(w[:, None] * d for w, d in zip(waves, decays, strict=True))
+    settings = FieldSettings(start_waves=12, motion_steps=3)
+    found = discover_pde({"u": made.with_noise(u, 0.1)}, {"x": x, "t": t}, settings=settings)
+
+    refined = found.refined()
+
+    (before,), (after,) = found.constants[0], refined.constants[0]
+    assert after.standard_error < before.standard_error / 2
+    assert abs(after.value - 0.317) < 3 * after.standard_error
+    assert refined.found.best.equations == refined.equations
+
+
+def test_motion_that_can_not_be_followed_leaves_constants_as_they_are(burgers):
+    found = discover_pde({"u": made.with_noise(burgers, 0.2)}, AXES)
+
+    assert found.refined(seconds=1e-9) is found
+    with pytest.raises(InvalidArgument, match="candidates"):
+        found.refined(candidates=0)
+
+
+def test_a_field_that_is_larger_than_allowed_is_seen_through_its_liveliest_box(tmp_path):
+    x, t = np.linspace(0, 20, 160), np.linspace(0, 4, 160)
+    u = np.lib.format.open_memmap(tmp_path / "u.npy", "w+", ">f8", (160, 160))
+    u[:] = np.exp(-0.5 * (x[:, None] - 14) ** 2 / (1 + t)) / np.sqrt(1 + t)
+    settings = FieldSettings(max_values=6400, boxes=9)
+
+    found = discover_pde({"u": u}, {"x": x, "t": t}, settings=settings)
+
+    assert found.data.shape == (80, 80)
+    assert found.data.axes["x"][0] > 9
+    assert found.equations[0].matches("0.5*u_xx", tolerance=1e-3)
 
 
 def test_latex_has_partial_derivatives(found_burgers):

@@ -26,8 +26,8 @@ class FieldSettings:
     **Noise** is at most what differences up to the order `max_difference` leave. Below `clean`, of a field's
     spread, it leaves derivatives at points alone; what it adds to products is measured at `sampled_points`.
 
-    **Memory:** of fields of more than `max_values` in all, the liveliest of `boxes` boxes of so many is taken,
-    of at least `least_side` points along each axis.
+    **Memory:** of fields of more than `max_values` in all, the liveliest of `boxes` boxes of so many is taken
+    that have at least `least_side` points along each axis.
 
     **Selection:** sums of up to `max_terms` columns, of which the best `beam` of each number are carried on,
     and `shortlist` compared at all widths; columns of which less than `min_signal` is not noise are not
@@ -118,6 +118,12 @@ class FieldSettings:
     stencil: int = 3
     tolerance: float = 1e-6
     max_implicit: int = 1500
+    start_waves: int = 120
+    motion_points: int = 50_000
+    motion_misfit: float = 1.2
+    motion_step: float = 1e-3
+    motion_steps: int = 8
+    motion_gain: float = 1e-4
 
     def __post_init__(self) -> None:
         check_fields(self, ("degree", "max_terms", "beam", "blocks", "max_rows", "max_difference", "stencil"))

@@ -8,16 +8,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from scipy.integrate import solve_ivp
+from torch import Tensor
 
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.terms import Names
+from eqlearn.fields.weak import spectrum
 from eqlearn.numerics.budget import never
+from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.criteria import DIVERGED
 from eqlearn.numerics.grids import local_polynomials, spectral
+from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
+from eqlearn.numerics.windows import corner
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.parametric import Formula
 from eqlearn.symbolic.varying import Varying
+from eqlearn.validation.fields import Field
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class Lines:
         varying: Varying | None = None,
     ) -> None:
         self.formulas = [Formula.of(e) for e in equations]
+        self.constants = [f.constants for f in self.formulas]
         self.names, self.grid, self.order, self.settings = names, grid, order, settings
         self.varying = varying
         self.variables = tuple(equations[0].variables)
@@ -101,7 +109,8 @@ class Lines:
         parts = state.reshape(shape)
         columns = self.columns(time, parts[0], parts[1] if self.order == 2 else None)
         with np.errstate(all="ignore"):
-            found = np.stack([f(columns).reshape(self.grid.shape) for f in self.formulas])
+            pairs = zip(self.formulas, self.constants, strict=True)
+            found = np.stack([f(columns, c).reshape(self.grid.shape) for f, c in pairs])
         for place, axis in enumerate(self.grid.axes):
             if axis not in self.grid.periods:
                 ends = (slice(None),) * (1 + place) + ([0, -1],)
@@ -148,3 +157,123 @@ def simulated(
 
 class _Diverged(Exception):
     pass
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Constants that fit the motion of fields best, with standard errors, and the mean square of what the
+    motion misses, in units of what noise is there: infinite where it diverges."""
+
+    constants: np.ndarray
+    standard_errors: np.ndarray
+    misfit: float
+    observations: int
+
+
+def followed(
+    lines: Lines, field: Field, noise: Sequence[float], settings: FieldSettings, stop: Callable[[], bool]
+) -> Followed:
+    """Fits the constants of equations, and the fields' start in each experiment, to all observations: the
+    equations are simulated from sums of waves (of polynomials where an axis is not periodic)."""
+    motion = _Motion(lines, field, tuple(noise), settings, stop)
+    constants = np.concatenate([f.constants for f in lines.formulas])
+    starts = [motion.first(e) for e in range(len(field.experiments))]
+    point = torch.tensor(np.concatenate([constants, *starts]))[None]
+    with np.errstate(all="ignore"):
+        point, system = levenberg_marquardt(
+            motion.linearise, point, Rule(settings.motion_steps, gain=settings.motion_gain), stop=stop
+        )
+    loss, found = float(system.loss), point[0, : len(constants)].numpy()
+    own, beside = system.slopes if math.isfinite(loss) else (np.full((1, 1, len(found)), math.inf), None)
+    if beside is None or not (np.isfinite(own).all() and np.isfinite(beside).all()):
+        return Followed(found, np.full(len(found), math.inf), math.inf, system.rows)
+    left = [g - n @ np.linalg.lstsq(n, g, rcond=None)[0] for g, n in zip(own, beside, strict=True)]
+    errors = errors_from_slopes(np.concatenate(left), max(loss, 1.0))
+    return Followed(found, errors, loss, system.rows)
+
+
+@dataclass(eq=False)
+class _Motion:
+    """Simulations of equations as functions of their constants and of the starts of experiments."""
+
+    lines: Lines
+    field: Field
+    noise: tuple[float, ...]
+    settings: FieldSettings
+    stop: Callable[[], bool]
+
+    def __post_init__(self) -> None:
+        most = self.settings.start_waves ** (1 / len(self.field.space))
+        self.bases = []
+        for place, axis in enumerate(self.field.space):
+            points = self.field.axes[axis]
+            waves = min(2 * corner(spectrum(self.field, place)), len(points) // 3, int(most / 2))
+            self.bases.append(_waves(points, axis in self.field.periodic, self.field.length(axis), waves))
+        self.count = sum(f.constants.size for f in self.lines.formulas)
+        floor = [self.settings.systematic_error * self.field.spreads[n] for n in self.field.names]
+        spread = np.hypot(self.noise, floor)
+        self.spread = spread.reshape(-1, *(1,) * len(self.field.shape))
+        size = len(self.field.names) * math.prod(self.field.shape)
+        self.stride = max(1, size // self.settings.motion_points)
+
+    @cached_property
+    def observed(self) -> list[np.ndarray]:
+        return [np.stack(list(one.values())).astype(np.float64) for one in self.field.experiments]
+
+    def first(self, experiment: int) -> np.ndarray:
+        """The amplitudes of a start: of the first time, and for second order of the first slopes."""
+        values, times = self.observed[experiment], self.field.axes[self.field.time]
+        few = np.nan_to_num(values[..., :5].reshape(-1, 5))
+        slopes = np.polyfit(times[:5], few.T, 1)[0].reshape(values.shape[:-1])
+        start = np.stack([np.nan_to_num(values[..., 0]), slopes][: self.lines.order])
+        for place, basis in enumerate(self.bases):
+            inverse = np.linalg.pinv(basis)
+            start = np.moveaxis(np.tensordot(inverse, start, axes=(1, 2 + place)), 0, 2 + place)
+        return start.ravel()
+
+    def missed(self, experiment: int, constants: np.ndarray, amplitudes: np.ndarray) -> np.ndarray:
+        """What a simulation misses of the observations, in units of the noise."""
+        start = amplitudes.reshape(self.lines.order, len(self.field.names), *(b.shape[1] for b in self.bases))
+        for place, basis in enumerate(self.bases):
+            start = np.moveaxis(np.tensordot(basis, start, axes=(1, 2 + place)), 0, 2 + place)
+        sizes = np.cumsum([f.constants.size for f in self.lines.formulas])[:-1]
+        self.lines.constants = np.split(constants, sizes)
+        observed = self.observed[experiment]
+        if not (np.isfinite(start).all() and np.isfinite(constants).all()):
+            return np.full(-(-observed.size // self.stride), math.inf)
+        values = simulated(self.lines, start, self.field.axes[self.field.time], self.stop)
+        gaps = np.where(np.isnan(observed), 0.0, (values - observed) / self.spread)
+        return np.asarray(gaps.ravel()[:: self.stride])
+
+    def linearise(self, point: Tensor) -> SquareRoot:
+        """What simulations miss at a point, and its slopes by differences."""
+        values = point[0].numpy()
+        constants, starts = (
+            values[: self.count],
+            values[self.count :].reshape(len(self.field.experiments), -1),
+        )
+        residual = np.stack([self.missed(e, constants, one) for e, one in enumerate(starts)])
+        scale = np.abs(starts).max() * self.settings.motion_step
+
+        def slopes() -> tuple[np.ndarray, np.ndarray]:
+            own, nuisance = [], []
+            for e, one in enumerate(starts):
+                moves = self.settings.motion_step * np.maximum(np.abs(constants), 1e-12)
+                shifted = (self.missed(e, constants + d, one) for d in np.diag(moves))
+                own.append(
+                    np.stack([(s - residual[e]) / m for s, m in zip(shifted, moves, strict=True)], axis=1)
+                )
+                waves = (self.missed(e, constants, one + d) for d in scale * np.eye(one.size))
+                nuisance.append(np.stack([(w - residual[e]) / scale for w in waves], axis=1))
+            return np.stack(own), np.stack(nuisance)
+
+        return SquareRoot(residual, slopes)
+
+
+def _waves(points: np.ndarray, periodic: bool, length: float, waves: int) -> np.ndarray:
+    """A constant and so many sines and cosines; for an axis that is not periodic as many polynomials."""
+    if not periodic:
+        low, high = points[0], points[-1]
+        return np.polynomial.chebyshev.chebvander((2 * points - low - high) / (high - low), 2 * waves)
+    angles = 2 * math.pi / length * (points - points[0])[:, None] * np.arange(1, waves + 1)
+    return np.column_stack([np.ones(len(points)), np.cos(angles), np.sin(angles)])
