@@ -20,18 +20,15 @@ def in_memory(field: Field, settings: FieldSettings) -> Field:
     Boxes are cut alike along all axes; an axis that is cut is no longer periodic. Coordinates stay what they
     are.
     """
-    arrays = len(field.names) * len(field.experiments)
-    share = settings.max_values / (arrays * math.prod(field.shape))
+    share = settings.max_values / (len(field.names) * len(field.experiments) * math.prod(field.shape))
     if share >= 1:
         return field
-    sizes = [_size(n, share ** (1 / len(field.shape)), settings.least_side) for n in field.shape]
+    part = share ** (1 / len(field.shape))
+    sizes = [min(n, max(settings.least_side, math.floor(n * part))) for n in field.shape]
     each = math.floor(settings.boxes ** (1 / len(sizes)))
-    starts = (
-        np.unique(np.linspace(0, n - size, each).astype(int))
-        for n, size in zip(field.shape, sizes, strict=True)
-    )
+    starts = [np.linspace(0, n - k, each).astype(int) for n, k in zip(field.shape, sizes, strict=True)]
     boxes = [
-        tuple(slice(int(a), int(a) + size) for a, size in zip(corner, sizes, strict=True))
+        tuple(slice(int(a), int(a) + k) for a, k in zip(corner, sizes, strict=True))
         for corner in itertools.product(*starts)
     ]
     best = max(boxes, key=lambda box: _liveliness(field, box))
@@ -42,10 +39,6 @@ def in_memory(field: Field, settings: FieldSettings) -> Field:
     axes = {a: v[part] for (a, v), part in zip(field.axes.items(), best, strict=True)}
     whole = frozenset(a for a in field.periodic if len(axes[a]) == len(field.axes[a]))
     return field.with_parts(experiments, axes, whole)
-
-
-def _size(points: int, share: float, least: int) -> int:
-    return min(points, max(least, math.floor(points * share)))
 
 
 def _liveliness(field: Field, box: tuple[slice, ...]) -> float:

@@ -138,21 +138,19 @@ class FoundPDE:
             raise InvalidArgument("only equations of all fields, with the same constants, can be refined")
         stop = Deadline(math.inf if seconds is None else time.time() + seconds)
         levels, tried = [self.noise[n] for n in self.data.names], []
+        count = math.prod(self.data.shape) * len(levels) * len(self.data.experiments)
         for one in self.found.front[-candidates:]:
             lines = Lines(one.equations, self.names, self._grid(None), self.order, self.settings)
-            fit = followed(lines, self.data, levels, self.settings, stop)
-            score = information_criterion(fit.observations, fit.misfit, fit.constants.size, placed=False)
-            tried.append((score, one, lines, fit))
-        _, best, lines, fit = min(tried, key=lambda each: each[0])
-        if not fit.misfit <= self.settings.motion_misfit:
+            values, errors, misfit = followed(lines, self.data, levels, self.settings, stop)
+            score = information_criterion(count, misfit, len(values), placed=False)
+            tried.append((score, misfit, one, lines, values, errors))
+        _, misfit, best, lines, values, errors = min(tried, key=lambda each: each[0])
+        if not misfit <= self.settings.motion_misfit:
             return self
-        numbers = [simple_or_fitted(v, e) for v, e in zip(fit.constants, fit.standard_errors, strict=True)]
-        errors = {abs(float(n)): e for n, e in zip(numbers, fit.standard_errors, strict=True)}
-        equations, constants = [], []
-        for formula in lines.formulas:
-            law = formula.with_constants([numbers.pop(0) for _ in formula.holders])
-            equations.append(law)
-            constants.append(tuple(Constant(c, errors.get(abs(c), math.inf)) for c in law.constants))
+        numbers = [simple_or_fitted(v, e) for v, e in zip(values, errors, strict=True)]
+        known = {abs(float(n)): e for n, e in zip(numbers, errors, strict=True)}
+        equations = [f.with_constants([numbers.pop(0) for _ in f.holders]) for f in lines.formulas]
+        constants = [tuple(Constant(c, known.get(abs(c), math.inf)) for c in e.constants) for e in equations]
         chosen = replace(best, equations=tuple(equations), constants=tuple(constants))
         front = (*(c for c in self.found.front if c.complexity < best.complexity), chosen)
         return replace(self, found=replace(self.found, best=chosen, front=front))

@@ -159,37 +159,25 @@ class _Diverged(Exception):
     pass
 
 
-@dataclass(frozen=True)
-class Followed:
-    """Constants that fit the motion of fields best, with standard errors, and the mean square of what the
-    motion misses, in units of what noise is there: infinite where it diverges."""
-
-    constants: np.ndarray
-    standard_errors: np.ndarray
-    misfit: float
-    observations: int
-
-
 def followed(
     lines: Lines, field: Field, noise: Sequence[float], settings: FieldSettings, stop: Callable[[], bool]
-) -> Followed:
-    """Fits the constants of equations, and the fields' start in each experiment, to all observations: the
-    equations are simulated from sums of waves (of polynomials where an axis is not periodic)."""
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Constants that fit all observations best, with standard errors, and the mean square that their motion
+    misses, in units of the noise's, infinite where it diverges. The equations are simulated from sums of
+    waves (of polynomials where an axis is not periodic), which are fitted too."""
     motion = _Motion(lines, field, tuple(noise), settings, stop)
-    constants = np.concatenate([f.constants for f in lines.formulas])
+    constants = np.concatenate(lines.constants)
     starts = [motion.first(e) for e in range(len(field.experiments))]
     point = torch.tensor(np.concatenate([constants, *starts]))[None]
-    with np.errstate(all="ignore"):
-        point, system = levenberg_marquardt(
-            motion.linearise, point, Rule(settings.motion_steps, gain=settings.motion_gain), stop=stop
-        )
-    loss, found = float(system.loss), point[0, : len(constants)].numpy()
-    own, beside = system.slopes if math.isfinite(loss) else (np.full((1, 1, len(found)), math.inf), None)
+    rule = Rule(settings.motion_steps, gain=settings.motion_gain)
+    point, system = levenberg_marquardt(motion.linearise, point, rule, stop=stop)
+    found = point[0, : len(constants)].numpy()
+    own, beside = system.slopes if math.isfinite(float(system.loss)) else (np.empty(0), None)
     if beside is None or not (np.isfinite(own).all() and np.isfinite(beside).all()):
-        return Followed(found, np.full(len(found), math.inf), math.inf, system.rows)
+        return found, np.full(len(found), math.inf), math.inf
     left = [g - n @ np.linalg.lstsq(n, g, rcond=None)[0] for g, n in zip(own, beside, strict=True)]
-    errors = errors_from_slopes(np.concatenate(left), max(loss, 1.0))
-    return Followed(found, errors, loss, system.rows)
+    loss = float(system.loss)
+    return found, errors_from_slopes(np.concatenate(left), max(loss, 1.0)), loss
 
 
 @dataclass(eq=False)
@@ -209,63 +197,51 @@ class _Motion:
             points = self.field.axes[axis]
             waves = min(2 * corner(spectrum(self.field, place)), len(points) // 3, int(most / 2))
             self.bases.append(_waves(points, axis in self.field.periodic, self.field.length(axis), waves))
-        self.count = sum(f.constants.size for f in self.lines.formulas)
         floor = [self.settings.systematic_error * self.field.spreads[n] for n in self.field.names]
-        spread = np.hypot(self.noise, floor)
-        self.spread = spread.reshape(-1, *(1,) * len(self.field.shape))
-        size = len(self.field.names) * math.prod(self.field.shape)
-        self.stride = max(1, size // self.settings.motion_points)
+        self.spread = np.hypot(self.noise, floor).reshape(-1, *(1,) * len(self.field.shape))
+        self.observed = [np.stack(list(one.values())).astype(np.float64) for one in self.field.experiments]
+        self.stride = max(1, self.observed[0].size // self.settings.motion_points)
+        self.sizes = np.cumsum([0, *(c.size for c in self.lines.constants)])
 
-    @cached_property
-    def observed(self) -> list[np.ndarray]:
-        return [np.stack(list(one.values())).astype(np.float64) for one in self.field.experiments]
+    def _mapped(self, start: np.ndarray, bases: Sequence[np.ndarray]) -> np.ndarray:
+        for place, basis in enumerate(bases, 2):
+            start = np.moveaxis(np.tensordot(basis, start, axes=(1, place)), 0, place)
+        return start
 
     def first(self, experiment: int) -> np.ndarray:
         """The amplitudes of a start: of the first time, and for second order of the first slopes."""
-        values, times = self.observed[experiment], self.field.axes[self.field.time]
-        few = np.nan_to_num(values[..., :5].reshape(-1, 5))
-        slopes = np.polyfit(times[:5], few.T, 1)[0].reshape(values.shape[:-1])
-        start = np.stack([np.nan_to_num(values[..., 0]), slopes][: self.lines.order])
-        for place, basis in enumerate(self.bases):
-            inverse = np.linalg.pinv(basis)
-            start = np.moveaxis(np.tensordot(inverse, start, axes=(1, 2 + place)), 0, 2 + place)
-        return start.ravel()
+        few, times = np.nan_to_num(self.observed[experiment][..., :5]), self.field.axes[self.field.time][:5]
+        slopes = np.polyfit(times, few.reshape(-1, 5).T, 1)[0].reshape(few.shape[:-1])
+        start = np.stack([few[..., 0], slopes][: self.lines.order])
+        return self._mapped(start, [np.linalg.pinv(b) for b in self.bases]).ravel()
 
     def missed(self, experiment: int, constants: np.ndarray, amplitudes: np.ndarray) -> np.ndarray:
         """What a simulation misses of the observations, in units of the noise."""
-        start = amplitudes.reshape(self.lines.order, len(self.field.names), *(b.shape[1] for b in self.bases))
-        for place, basis in enumerate(self.bases):
-            start = np.moveaxis(np.tensordot(basis, start, axes=(1, 2 + place)), 0, 2 + place)
-        sizes = np.cumsum([f.constants.size for f in self.lines.formulas])[:-1]
-        self.lines.constants = np.split(constants, sizes)
-        observed = self.observed[experiment]
+        shape = (self.lines.order, len(self.field.names), *(b.shape[1] for b in self.bases))
+        start, observed = self._mapped(amplitudes.reshape(shape), self.bases), self.observed[experiment]
         if not (np.isfinite(start).all() and np.isfinite(constants).all()):
             return np.full(-(-observed.size // self.stride), math.inf)
+        self.lines.constants = np.split(constants, self.sizes[1:-1])
         values = simulated(self.lines, start, self.field.axes[self.field.time], self.stop)
         gaps = np.where(np.isnan(observed), 0.0, (values - observed) / self.spread)
         return np.asarray(gaps.ravel()[:: self.stride])
 
     def linearise(self, point: Tensor) -> SquareRoot:
         """What simulations miss at a point, and its slopes by differences."""
-        values = point[0].numpy()
-        constants, starts = (
-            values[: self.count],
-            values[self.count :].reshape(len(self.field.experiments), -1),
-        )
+        constants, rest = np.split(point[0].numpy(), self.sizes[-1:])
+        starts, step = rest.reshape(len(self.observed), -1), self.settings.motion_step
         residual = np.stack([self.missed(e, constants, one) for e, one in enumerate(starts)])
-        scale = np.abs(starts).max() * self.settings.motion_step
 
         def slopes() -> tuple[np.ndarray, np.ndarray]:
-            own, nuisance = [], []
+            own, beside = [], []
             for e, one in enumerate(starts):
-                moves = self.settings.motion_step * np.maximum(np.abs(constants), 1e-12)
-                shifted = (self.missed(e, constants + d, one) for d in np.diag(moves))
+                moves = step * np.maximum(np.abs(constants), step * np.abs(constants).max())
                 own.append(
-                    np.stack([(s - residual[e]) / m for s, m in zip(shifted, moves, strict=True)], axis=1)
+                    [(self.missed(e, constants + d, one) - residual[e]) / d.max() for d in np.diag(moves)]
                 )
-                waves = (self.missed(e, constants, one + d) for d in scale * np.eye(one.size))
-                nuisance.append(np.stack([(w - residual[e]) / scale for w in waves], axis=1))
-            return np.stack(own), np.stack(nuisance)
+                waves = step * np.abs(starts).max() * np.eye(one.size)
+                beside.append([(self.missed(e, constants, one + d) - residual[e]) / d.max() for d in waves])
+            return np.swapaxes(own, 1, 2), np.swapaxes(beside, 1, 2)
 
         return SquareRoot(residual, slopes)
 
