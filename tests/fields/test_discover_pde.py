@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import made_fields as made
-from eqlearn import Field, InvalidArgument, NotFinite, WrongType, discover_pde
+from eqlearn import Field, FieldSettings, InvalidArgument, NotFinite, WrongType, discover_pde
 from eqlearn.errors import UnknownName
 
 AXES = {"x": made.X, "t": made.T}
@@ -163,6 +163,9 @@ def test_bad_input_is_refused_in_a_sentence(burgers):
     bad("is complex", InvalidArgument, {"u": burgers + 1j})
     bad("at rest", InvalidArgument, {"u": np.broadcast_to(burgers[:, :1], burgers.shape)})
     bad("too few", InvalidArgument, {"u": burgers[:, :5]}, {"x": made.X, "t": made.T[:5]})
+    bad("at rest", InvalidArgument, {"u": np.ones_like(burgers)})
+    bad("nothing but NaN", NotFinite, {"u": burgers * np.nan}, masked=True)
+    bad("axis x must hold numbers", WrongType, u, {"x": made.X.astype(str), "t": made.T})
     bad("rise", InvalidArgument, u, {"x": made.X[::-1], "t": made.T})
     bad("`axes`", WrongType, u, [made.X, made.T])
     bad("`axes`", InvalidArgument, u, None)
@@ -197,6 +200,8 @@ def test_a_simulation_follows_the_data(burgers, found_burgers):
     assert again["u"].shape == (192, 5)
     with pytest.raises(InvalidArgument, match="`start`"):
         found.simulate(burgers[:-1, 0], made.T)
+    with pytest.raises(NotFinite, match="`start` holds NaN"):
+        found.simulate(np.nan * burgers[:, 0], made.T)
     with pytest.raises(InvalidArgument, match="`times`"):
         found.simulate(burgers[:, 0], made.T[::-1])
 
@@ -209,6 +214,19 @@ def test_a_simulation_that_blows_up_is_nan_from_there_on():
 
     assert np.isfinite(simulated[:, :5]).all()
     assert np.isnan(simulated[:, -1]).all()
+
+
+def test_a_field_that_is_larger_than_allowed_is_seen_through_its_liveliest_box(tmp_path):
+    x, t = np.linspace(0, 20, 160), np.linspace(0, 4, 160)
+    u = np.lib.format.open_memmap(tmp_path / "u.npy", "w+", ">f8", (160, 160))
+    u[:] = np.exp(-0.5 * (x[:, None] - 14) ** 2 / (1 + t)) / np.sqrt(1 + t)
+    settings = FieldSettings(max_values=6400, boxes=9)
+
+    found = discover_pde({"u": u}, {"x": x, "t": t}, settings=settings)
+
+    assert found.data.shape == (80, 80)
+    assert found.data.axes["x"][0] > 9
+    assert found.equations[0].matches("0.5*u_xx", tolerance=1e-3)
 
 
 def test_latex_has_partial_derivatives(found_burgers):

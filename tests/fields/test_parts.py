@@ -6,10 +6,12 @@ import sympy as sp
 
 import made_fields as made
 from eqlearn import Field, FieldSettings, InvalidArgument
+from eqlearn.fields.evidence import Standard
 from eqlearn.fields.settings import FIELDS
 from eqlearn.fields.terms import Jet, Names, Term, carried, conserved, pointwise
 from eqlearn.fields.weak import WeakForm, noise_levels, weak_forms
 from eqlearn.numerics.grids import spectral
+from eqlearn.numerics.subsets import Subset
 from eqlearn.symbolic.expressions import real_symbol
 
 NAMES = Names(("u", "v"), ("x", "t"))
@@ -106,3 +108,19 @@ def test_settings_that_can_not_be_are_refused():
         FieldSettings(degree=0)
     with pytest.raises(InvalidArgument, match="`derivatives`"):
         FieldSettings(derivatives=1)
+
+
+def test_a_sum_that_leaves_more_than_none_does_explains_nothing_however_noisy_it_is():
+    standard = Standard(observations=100.0, noise=0.01, floor=1e-7, independent=100.0, places=20)
+    noisy, fair = Subset((0,), np.ones(1), 1.3, 0.9), Subset((1,), np.ones(1), 0.02, 0.01)
+
+    assert standard.score(noisy) > standard.score(Subset((), np.empty(0), 1.0, 0.01))
+    assert standard.score(fair) < standard.score(noisy)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_shock_that_moves_hides_no_seam(seed):
+    x, t = np.linspace(0, 1, 128), np.linspace(0, 1, 96)
+    u = (x[:, None] < 0.3 + 0.5 * t) + 0.8 * np.random.default_rng(seed).normal(size=(128, 96))
+
+    assert Field({"u": u}, {"x": x, "t": t}).periodic == frozenset()

@@ -1,3 +1,5 @@
+import mmap
+
 import numpy as np
 import pytest
 from scipy.io import savemat
@@ -17,6 +19,20 @@ def test_arrays_are_read_whatever_the_order_of_their_dimensions(tmp_path):
     for name in ("wave.npz", "wave.mat"):
         field = read_field(tmp_path / name, ["u"], "t", ["x"])
         assert np.array_equal(field.experiments[0]["u"], U)
+
+
+def test_arrays_of_a_folder_stay_in_their_files(tmp_path):
+    for name, values in {"u": U, "x": made.X, "t": made.T}.items():
+        np.save(tmp_path / f"{name}.npy", values)
+
+    field = read_field(tmp_path, ["u"], "t", ["x"])
+
+    base = field.experiments[0]["u"]
+    while type(base) is np.ndarray:
+        base = base.base
+    assert isinstance(base, (np.memmap, mmap.mmap))
+    with pytest.raises(UnknownName, match="no array 'w'"):
+        read_field(tmp_path, ["w"], "t", ["x"])
 
 
 def test_a_long_table_becomes_a_grid_and_its_gaps_are_left_out(tmp_path):
@@ -40,8 +56,11 @@ def test_files_that_will_not_do_are_refused_in_a_sentence(tmp_path):
         read_field(tmp_path / "wave.npz", ["u"], "t", ["x"])
     with pytest.raises(UnknownName, match="no array 'w'"):
         read_field(tmp_path / "wave.npz", ["w"], "t", ["x"])
-    with pytest.raises(InvalidFile):
+    with pytest.raises(InvalidFile, match=r"it is no \.npz file"):
         read_field(tmp_path / "broken.npz", ["u"], "t", ["x"])
+    (tmp_path / "new.mat").write_bytes(b"\x89HDF and more")
+    with pytest.raises(InvalidFile, match="HDF5"):
+        read_field(tmp_path / "new.mat", ["u"], "t", ["x"])
     with pytest.raises(InvalidFile, match="no file"):
         read_field(tmp_path / "none.mat", ["u"], "t", ["x"])
     with pytest.raises(InvalidArgument, match="50 samples can't tell a field"):

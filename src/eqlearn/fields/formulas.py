@@ -23,7 +23,7 @@ from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.criteria import information_criterion
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.search.candidate import structure_cost
-from eqlearn.search.groups.coefficients import FUNCTIONS
+from eqlearn.search.groups.coefficients import KINDS
 from eqlearn.search.search import discover
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, real_symbol
@@ -127,12 +127,20 @@ def formula_laws(
     points, curve, spread, start = _table(fit, places)
     if not np.isfinite(curve).all() or np.ptp(curve) == 0:
         return []
-    search = discover(
-        points[:, None], curve, primitives=primitives, variables=[fit.term.variable], seconds=seconds,
-        seed=seed, hidden_layers=2, settings=FUNCTIONS, sample_weight=(spread.min() / spread) ** 2,
-    )  # fmt: skip
-    ranked = sorted(search.front, key=lambda c: c.description_length)[: fit.form.settings.formulas]
-    laws = (_law(fit, tuple(places), c.equation, start, standard, noise, names) for c in ranked)
+    variable = real_symbol(fit.term.variable)
+    # What saturates has the simplest pole there is, which a noisy table seldom leads to.
+    middle = float(np.median(points))
+    saturated = fitted(2 * float(np.median(curve))) * variable / (variable + fitted(middle))
+    tried = [Equation(saturated, [fit.term.variable])] if middle else []
+    for kind in KINDS:
+        front = discover(
+            points[:, None], curve, primitives=primitives, variables=[fit.term.variable],
+            seconds=seconds / len(KINDS), seed=seed, hidden_layers=2, settings=kind,
+            sample_weight=(spread.min() / spread) ** 2,
+        ).front  # fmt: skip
+        ranked = sorted(front, key=lambda c: c.description_length)[: fit.form.settings.formulas]
+        tried += [c.equation for c in ranked]
+    laws = (_law(fit, tuple(places), e, start, standard, noise, names) for e in tried)
     return [law for law in laws if law is not None]
 
 

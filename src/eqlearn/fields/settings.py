@@ -26,8 +26,8 @@ class FieldSettings:
     **Noise** is at most what differences up to the order `max_difference` leave. Below `clean`, of a field's
     spread, it leaves derivatives at points alone; what it adds to products is measured at `sampled_points`.
 
-    **Memory:** of fields of more than `max_values` in all, the liveliest of `boxes` boxes of so many is taken,
-    of at least `least_side` points along each axis.
+    **Memory:** of fields of more than `max_values` in all, the liveliest of `boxes` boxes of so many is taken
+    that have at least `least_side` points along each axis.
 
     **Selection:** sums of up to `max_terms` columns, of which the best `beam` of each number are carried on,
     and `shortlist` compared at all widths; columns of which less than `min_signal` is not noise are not

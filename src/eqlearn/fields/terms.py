@@ -37,10 +37,6 @@ class Term:
     factors: tuple[Jet, ...] = ()
     weight: tuple[int, int] = (0, 0)
 
-    @property
-    def degree(self) -> int:
-        return sum(self.powers) + len(self.factors)
-
 
 @dataclass(frozen=True)
 class Names:

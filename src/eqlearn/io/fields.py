@@ -49,10 +49,10 @@ def read_field(
 
 def _arrays(path: Path, suffix: str, wanted: Sequence[str], name: str) -> dict[str, Any]:
     """The wanted arrays of a file; nothing in it is run."""
-    if suffix != FOLDER and path.open("rb").read(len(HDF5)) == HDF5:
-        raise InvalidFile(
-            f"{name} is of HDF5 (MATLAB 7.3, NetCDF 4); save it as .npz, or in the older format"
-        )
+    if suffix != FOLDER:
+        with path.open("rb") as file:
+            if file.read(len(HDF5)) == HDF5:
+                raise InvalidFile(f"{name} is of HDF5 (MATLAB 7.3, NetCDF 4); save it as .npz")
     try:
         known = _READERS[suffix](path)
     except (ValueError, TypeError, NotImplementedError) as error:

@@ -32,7 +32,7 @@ def field_page(found: FoundPDE) -> str:
         "<!doctype html><html lang='en'><meta charset='utf-8'><title>Equations of fields</title><style>"
         "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
         "math{font-size:1.3em}table{border-collapse:collapse}td,th{padding:.2rem .8rem;text-align:left}"
-        "figure{display:inline-block;margin:.5rem}img{image-rendering:pixelated;width:17rem;height:13rem}"
+        "figure{display:inline-block;margin:.5rem;width:17rem}img{image-rendering:pixelated;width:17rem;height:13rem}"
         "</style><body><h1>Equations of fields</h1>"
         f"{formulas}{missed}{_constants(found)}{_latents(found)}<p>Noise at most: {noise}.</p>"
         f"{_pictures(found)}{_front(found)}"

@@ -213,7 +213,7 @@ def _check_names(names: Sequence[str]) -> None:
 
 def _values(
     name: str, one: Mapping[str, Any], names: tuple[str, ...], axes: dict[str, Array], masked: bool
-) -> Array:
+) -> np.ndarray:
     if set(one) != set(names):
         raise InvalidArgument(f"all experiments must hold {listed(list(names))}, but one holds {list(one)}")
     mapped, given = isinstance(one[name], np.memmap), np.asarray(one[name])
@@ -241,12 +241,12 @@ def _values(
     return np.where(np.isfinite(values), values, np.nan) if holes else values
 
 
-def _holes(values: Array) -> int:
+def _holes(values: np.ndarray) -> int:
     """How many values are not finite; never much more than a slab is held."""
     return sum(slab.size - int(np.isfinite(slab).sum()) for slab in values)
 
 
-def thinned(values: Array, most: int = LOOKED_AT, whole: Sequence[int] = ()) -> Array:
+def thinned(values: np.ndarray, most: int = LOOKED_AT, whole: Sequence[int] = ()) -> np.ndarray:
     """Every few values along the axes that are not to stay `whole`, so that there are not many more than
     `most`."""
     thin = max(values.ndim - len(whole), 1)
