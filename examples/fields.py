@@ -16,7 +16,7 @@ X, T = np.linspace(0, 20, 128, endpoint=False), np.linspace(0, 6, 121)
 
 
 def observe(noise: float) -> tuple[np.ndarray, np.ndarray]:
-    """A wave that steepens and spreads, u_t = -u*u_x + 0.3*u_xx: as it is and as it is seen `(places, times)`."""
+    """A wave that steepens and spreads, u_t = -u*u_x + 0.3*u_xx: as it is and as it is seen."""
     wave = 2j * np.pi * np.fft.fftfreq(len(X), 20 / len(X))
 
     def rate(time: float, u: np.ndarray) -> np.ndarray:
