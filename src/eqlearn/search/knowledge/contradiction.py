@@ -8,10 +8,11 @@ noise and by the law's own slope, so what is compared with errs on the side of s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -28,15 +29,16 @@ Law = Callable[[np.ndarray], np.ndarray]
 class Doubt:
     """When rows contradict: from `min_rows` rows on, of which `rows` are looked at; where values differ by
     more than `times` what estimates err, for slopes in more than the `share` of rows, over the part `apart`
-    of a column's range. A polynomial has at most `degree` and one term for `per_term` rows, and is trusted if
-    rows left out miss it by at most the part `misses` of the target's spread."""
+    of a column's range. A polynomial, in all columns or a sum of those in each, has at most `degree` and one
+    term for `per_term` rows, and is trusted if rows left out miss it by at most the part `misses` of the
+    target's spread."""
 
     min_rows: int = 8
     rows: int = 1000
     times: float = 5.0
     share: float = 0.15
     apart: float = 0.2
-    degree: int = 6
+    degree: int = 8
     per_term: int = 3
     misses: float = 0.2
 
@@ -79,29 +81,31 @@ class Rows:
         how much those rows miss it; none, if that is too much."""
         best, least = None, self.doubt.misses * float(self.y.std())
         low, high = self.X.min(axis=0), self.X.max(axis=0)
-        for degree in range(1, self.doubt.degree + 1):
-            terms = self._terms(self.X, degree)
-            if terms.shape[1] * self.doubt.per_term > len(self.y):
-                break
+        for degree, sums in product(range(1, self.doubt.degree + 1), (True, False)):
+            columns, most = self.X.shape[1], len(self.y) / self.doubt.per_term
+            if (1 + columns * degree if sums else math.comb(columns + degree, degree)) > most:
+                continue
+            terms = self._terms(self.X, degree, sums)
             basis, triangle = np.linalg.qr(terms)
             kept = 1 - (basis**2).sum(axis=1)
             if np.abs(np.diag(triangle)).min() < 1e-9 * len(self.y) or kept.min() < 1e-6:
-                break
+                continue
             missed = float(np.sqrt(np.mean(((self.y - basis @ (basis.T @ self.y)) / kept) ** 2)))
             if missed < least:
-                best, least = (degree, np.linalg.solve(triangle, basis.T @ self.y)), missed
+                best, least = (degree, sums, np.linalg.solve(triangle, basis.T @ self.y)), missed
         if best is None:
             return None
 
         def law(points: np.ndarray) -> np.ndarray:
             inside = ((points >= low) & (points <= high)).all(axis=1)
-            return np.where(inside, self._terms(points, best[0]) @ best[1], np.nan)
+            return np.where(inside, self._terms(points, *best[:2]) @ best[2], np.nan)
 
         return law, least
 
-    def _terms(self, points: np.ndarray, degree: int) -> np.ndarray:
-        scaled = 2 * (points - self.X.min(axis=0)) / self.ranges - 1
-        every = range(points.shape[1])
+    def _terms(self, points: np.ndarray, degree: int, sums: bool) -> np.ndarray:
+        scaled, every = 2 * (points - self.X.min(axis=0)) / self.ranges - 1, range(points.shape[1])
+        if sums:
+            return np.column_stack([np.ones(len(points)), *(scaled**d for d in range(1, degree + 1))])
         return np.stack([scaled[:, list(c)].prod(axis=1) for d in range(degree + 1)
                          for c in combinations_with_replacement(every, d)], axis=1)  # fmt: skip
 
@@ -132,7 +136,7 @@ class Rows:
 
 
 def _known(values: np.ndarray) -> np.ndarray:
-    return values[np.isfinite(values)]
+    return np.asarray(values[np.isfinite(values)])
 
 
 def check_against_data(
