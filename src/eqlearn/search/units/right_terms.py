@@ -61,18 +61,16 @@ class RightTerms:
     def laws(self) -> Iterator[Law]:
         """The best sums of each kind, with numbers as they are fitted, and in proportion."""
         for terms in self.sums():
-            yield Law(self, tuple(n for n, _, _ in terms), terms)
-            whole = in_proportion([n for n, _, _ in terms])
-            if whole is not None:
-                factor, numbers = whole
-                yield Law(
-                    self, (factor,), tuple((n, m, f) for n, (_, m, f) in zip(numbers, terms, strict=True))
-                )
+            numbers = [n for n, _, _ in terms]
+            yield Law(self, tuple(numbers), terms)
+            for factor, whole in in_proportion(numbers):
+                even = tuple((n, m, f) for n, (_, m, f) in zip(whole, terms, strict=True))
+                yield Law(self, (factor,), even)
 
     def sums(self) -> Iterator[Terms]:
         """The best sums of each kind."""
         if len(self.scales.costs) and len(self.expressions):
-            for kind in (self._single, self._twofold, self._several, self._one_by_one):
+            for kind in (self._twofold, self._several, self._one_by_one):
                 if not self.stop():
                     yield from kind()
 
@@ -86,17 +84,6 @@ class RightTerms:
         """What naming the terms costs, in nodes."""
         each = [self.scales.costs[m] + sum(1 + self.expressions.costs[e] for e in f) for _, m, f in terms]
         return float(sum(each))
-
-    def _single(self) -> Iterator[Terms]:
-        """a·M·F for all M and F."""
-        F, M = self.expressions.values[: len(self.expressions)], self.scales.values * self.root
-        with np.errstate(all="ignore"):
-            above, below = (M * self.target * self.root) @ F.T, M**2 @ (F**2).T
-            costs = self.scales.costs[:, None] + np.array(self.expressions.costs)
-            scores = self._scores(above**2 / below, costs)
-        for place in _least(scores, self.how.kept):
-            m, f = divmod(place, F.shape[0])
-            yield ((float(above[m, f] / below[m, f]), m, (f,)),)
 
     def _twofold(self) -> Iterator[Terms]:
         """a·M·F·G for the shortest of all."""
@@ -114,15 +101,14 @@ class RightTerms:
                 yield ((float(above[f, g] / below[f, g]), m, (f, g)),)
 
     def _several(self) -> Iterator[Terms]:
-        """Sparse sums of the shortest M·F, many of few terms, few of more; and of products M alone."""
+        """Sparse sums of the shortest M·F, many of few terms, few of more."""
         total = self.scales.costs[:, None] + np.array(self.expressions.costs)
         total[:, 1 : len(self.how.numbers)] = np.inf  # each term has a number of its own
-        pools = [([divmod(p, total.shape[1]) for p in _least(total, count)], m) for count, m in self.how.sums]
-        pools.append(([(m, 0) for m in range(len(self.scales.costs))], self.how.sums[-1][1]))
-        for places, most in pools:
+        for count, most in self.how.sums:
+            places = [divmod(p, total.shape[1]) for p in _least(total, count)]
             columns = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]).T
             regression = Regression.of(columns * self.root[:, None], self.target * self.root)
-            beside: list[tuple[int, ...]] = [(), *((k,) for k in range(len(places) if most > 2 else 0))]
+            beside: list[tuple[int, ...]] = [(), *((k,) for k in range(count if most > 2 else 0))]
             found = sparse_path(regression, most, self.how.beam, beside=beside, sweeps=1, stop=self.stop)
             for some in (some for some in found if some):
                 numbers = regression.fitted(some).coefficients
@@ -131,23 +117,23 @@ class RightTerms:
                 )
 
     def _one_by_one(self) -> Iterator[Terms]:
-        """Sums of all M·F, each next term beside the best before (a beam); in the end, one beside any two of
-        the shortest M."""
-        count, most, bare = self.how.one_by_one
-        count = min(count, len(self.expressions))
-        F, M = self.expressions.values[:count], self.scales.values * self.root
+        """Sums of all M·F, each next term beside the best before (a beam) and one of the shorter ones; in the
+        end, one beside any two of the shortest M."""
+        shorter, most, bare = self.how.one_by_one
+        F, M = self.expressions.values[: len(self.expressions)], self.scales.values * self.root
+        target = self.target * self.root
         with np.errstate(all="ignore"):
             squares = M**2 @ (F**2).T
-        costs = self.scales.costs[:, None] + np.array(self.expressions.costs[:count])
+        costs = self.scales.costs[:, None] + np.array(self.expressions.costs)
         costs[:, 1 : len(self.how.numbers)] = np.inf  # each term has a number of its own
-        target = self.target * self.root
         beam: dict[Places, float] = {(): 0.0}
         for size in range(most):
-            if size == 2:
+            if size == 1:
+                F, squares, costs = F[:shorter], squares[:, :shorter], costs[:, :shorter]
+            elif size == 2:
                 short = np.argsort(self.scales.costs, kind="stable")[:bare].tolist()
-                beam |= {
-                    ((i, 0), (j, 0)): float(costs[i, 0] + costs[j, 0]) for i, j in combinations(short, 2)
-                }
+                pairs = (((i, 0), (j, 0)) for i, j in combinations(short, 2))
+                beam |= {(one, two): float(costs[one] + costs[two]) for one, two in pairs}
             grown: dict[Places, tuple[float, float]] = {}
             for places, cost in beam.items():
                 if self.stop():
@@ -160,10 +146,9 @@ class RightTerms:
                     scores = self._scores(target @ target - left @ left + gains, cost + costs)
                 for place in _least(scores, self.how.beam):
                     m, f = divmod(place, len(F))
-                    sum_ = tuple(sorted((*places, (m, f))))
-                    grown[sum_] = (float(scores[m, f]), cost + float(costs[m, f]))
+                    grown[tuple(sorted((*places, (m, f))))] = (float(scores[m, f]), cost + float(costs[m, f]))
             best = sorted(grown, key=lambda places: grown[places])[: self.how.beam]
-            beam = {places: grown[places][1] for places in best}
+            beam = {places: grown[places][1] for places in best if max(f for _, f in places) < shorter}
             for places in best:
                 columns = np.array([M[m] * F[f] for m, f in places]).T
                 numbers = np.linalg.lstsq(columns, target)[0]
@@ -258,14 +243,14 @@ class Law:
 
 def in_proportion(
     numbers: Sequence[float], largest: int = 4, near: float = 0.15
-) -> tuple[float, list[float]] | None:
-    """A factor, and the small whole numbers that it makes nearly these of; none, if there are none."""
+) -> list[tuple[float, list[float]]]:
+    """A factor, and the small whole numbers that it makes nearly these of, if there are any."""
     least = np.abs(numbers).min()
     if len(numbers) < 2 or np.abs(numbers).max() > (largest + 0.5) * least:
-        return None
+        return []
     whole = np.round(np.array(numbers) / least)
     factor = float(whole @ numbers / (whole @ whole))
-    return None if (np.abs(factor * whole / numbers - 1) > near).any() else (factor, whole.tolist())
+    return [] if (np.abs(factor * whole / numbers - 1) > near).any() else [(factor, whole.tolist())]
 
 
 def smallest(y: np.ndarray, how: Enumeration) -> float:

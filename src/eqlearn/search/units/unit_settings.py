@@ -16,15 +16,16 @@ class Enumeration:
     kept. Expressions in these are grown from `numbers` and groups, up to `max_level` nodes (a `function`
     counts for so many) and `most` of them; the shortest `factors` are multiplied with each other and with
     `scales_of_factors`; `sums` says of how many of the shortest terms sums of up to how many are tried, by a
-    `beam`. All that for the `target_powers`, where a target counts as at least the part `floor` of its size.
-    The best `kept` by nats of data and formula, each node one of `symbols`, become candidates. On `rows`
-    rows, and for at most the `share` of the time.
+    `beam`; `one_by_one`, of how many of the shortest expressions further terms are, how many terms, and of
+    how many of the shortest products the first two may be. All that for the `target_powers`, where a target
+    counts as at least the part `floor` of its size. By nats of data and formula, each node one of `symbols`,
+    the best are `refitted` to the target itself, and `kept` as candidates. On `rows` rows, for at most the
+    `share` of the time.
     """
 
     powers: tuple[float, ...] = (0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5)
     max_products: int = 1_000_000
-    of_differences: tuple[int, ...] = (1, 2, -1)
-    scales: int = 60
+    scales: int = 40
     groups: int = 40
     numbers: tuple[int, ...] = (1, 2)
     function: int = 2
