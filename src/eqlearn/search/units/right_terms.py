@@ -144,12 +144,15 @@ class RightTerms:
                     apart = squares - sum(((M * q) @ F.T) ** 2 for q in basis.T)
                     gains = np.where(apart > 1e-6 * squares, ((M * left) @ F.T) ** 2 / apart, 0.0)
                     scores = self._scores(target @ target - left @ left + gains, cost + costs)
-                for place in _least(scores, self.how.beam):
-                    m, f = divmod(place, len(F))
-                    grown[tuple(sorted((*places, (m, f))))] = (float(scores[m, f]), cost + float(costs[m, f]))
-            best = sorted(grown, key=lambda places: grown[places])[: self.how.beam]
-            beam = {places: grown[places][1] for places in best if max(f for _, f in places) < shorter}
-            for places in best:
+                for width in {len(F), min(len(F), shorter)}:
+                    for place in _least(scores[:, :width], self.how.beam):
+                        term = divmod(place, width)
+                        sum_ = tuple(sorted((*places, term)))
+                        grown[sum_] = (float(scores[term]), cost + float(costs[term]))
+            best = sorted(grown, key=lambda places: grown[places])
+            short_ones = [places for places in best if max(f for _, f in places) < shorter]
+            beam = {places: grown[places][1] for places in short_ones[: self.how.beam]}
+            for places in best[: 2 * self.how.beam]:
                 columns = np.array([M[m] * F[f] for m, f in places]).T
                 numbers = np.linalg.lstsq(columns, target)[0]
                 yield tuple((float(n), m, (f,)) for n, (m, f) in zip(numbers, places, strict=True))
