@@ -58,12 +58,16 @@ class RightTerms:
         object.__setattr__(self, "target", self.y**self.power)
         object.__setattr__(self, "root", np.where(known, self.trust / slope, 0.0))
 
+    @property
+    def sign(self) -> int:
+        return -1 if self.power == 2 and self.y.sum() < 0 else 1
+
     def laws(self) -> Iterator[Law]:
         """The best sums of each kind, with numbers as they are fitted, and in proportion."""
         for terms in self.sums():
             numbers = [n for n, _, _ in terms]
             yield Law(self, tuple(numbers), terms)
-            for factor, whole in in_proportion(numbers):
+            for factor, whole in in_proportion(numbers, *self.how.proportion):
                 even = tuple((n, m, f) for n, (_, m, f) in zip(whole, terms, strict=True))
                 yield Law(self, (factor,), even)
 
@@ -199,8 +203,7 @@ class Law:
     @cached_property
     def values(self) -> np.ndarray:
         with np.errstate(all="ignore"):
-            sign = -1 if self.right.power == 2 and self.right.y.sum() < 0 else 1
-            return np.asarray(sign * (self.columns @ self.numbers) ** (1 / self.right.power))
+            return np.asarray(self.right.sign * (self.columns @ self.numbers) ** (1 / self.right.power))
 
     @cached_property
     def left(self) -> float:
@@ -213,9 +216,7 @@ class Law:
     def score(self) -> float:
         """Nats of data and law; infinite where it has no values."""
         rows, how = len(self.right.y), self.right.how
-        numbers = len(self.numbers) + (
-            len(self.terms) / 4 if self.in_proportion else 0
-        )  # whole ones have bits
+        numbers = 1 + len(self.terms) / 4 if self.in_proportion else len(self.terms)  # whole ones have bits
         nodes = self.right.cost(self.terms) + 0.5 * math.log(rows) / math.log(how.symbols) * numbers
         score = float(nats(rows, self.left, nodes + (self.right.power != 1), how))
         return score if math.isfinite(self.left) else math.inf
@@ -235,18 +236,22 @@ class Law:
     def symbolic(self, names: Sequence[str]) -> sp.Expr:
         right, number = self.right, sp.Integer if self.in_proportion else fitted
         factors = [n for n, _, _ in self.terms] if self.in_proportion else self.numbers
-        whole = sp.Add(*(number(n) * right.scales.symbolic(m, names)
-                         * sp.Mul(*(right.expressions.symbolic(e, names) for e in f))
-                         for n, (_, m, f) in zip(factors, self.terms, strict=True)))  # fmt: skip
-        sign = -1 if right.power == 2 and right.y.sum() < 0 else 1
-        return sign * (fitted(self.numbers[0]) * whole if self.in_proportion else whole) ** sp.Rational(
-            1, right.power
+        each = [number(n) * right.scales.symbolic(m, names)
+                * sp.Mul(*(right.expressions.symbolic(e, names) for e in f))
+                for n, (_, m, f) in zip(factors, self.terms, strict=True)]  # fmt: skip
+        root = sp.Rational(1, right.power)
+        if not self.in_proportion:
+            return right.sign * sp.Add(*each) ** root
+        # A number times a sum would become numbers in the sum, and each would be fitted by itself.
+        outer = each[0] if right.power == 1 else sp.S.One
+        return (
+            fitted(right.sign * self.numbers[0] ** float(root))
+            * outer
+            * sp.Add(*(e / outer for e in each)) ** root
         )
 
 
-def in_proportion(
-    numbers: Sequence[float], largest: int = 4, near: float = 0.15
-) -> list[tuple[float, list[float]]]:
+def in_proportion(numbers: Sequence[float], largest: int, near: float) -> list[tuple[float, list[float]]]:
     """A factor, and the small whole numbers that it makes nearly these of, if there are any."""
     least = np.abs(numbers).min()
     if len(numbers) < 2 or np.abs(numbers).max() > (largest + 0.5) * least:

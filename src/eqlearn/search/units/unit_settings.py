@@ -18,9 +18,10 @@ class Enumeration:
     `scales_of_factors`; `sums` says of how many of the shortest terms sums of up to how many are tried, by a
     `beam`; `one_by_one`, of how many of the shortest expressions further terms are, how many terms, and of
     how many of the shortest products the first two may be. All that for the `target_powers`, where a target
-    counts as at least the part `floor` of its size. By nats of data and formula, each node one of `symbols`,
-    the best are `refitted` to the target itself, and `kept` as candidates. On `rows` rows, for at most the
-    `share` of the time.
+    counts as at least the part `floor` of its size, and also with whole numbers in the `proportion` of the
+    fitted ones: the largest, and the part by which each may be off. By nats of data and formula, each node
+    one of `symbols`, the best are `refitted` to the target itself, and `kept` as candidates. On `rows` rows,
+    for at most the `share` of the time.
     """
 
     powers: tuple[float, ...] = (0, 1, -1, 2, -2, 0.5, -0.5, 3, -3, 4, -4, 1.5, -1.5)
@@ -38,6 +39,7 @@ class Enumeration:
     one_by_one: tuple[int, int, int] = (2000, 3, 12)
     target_powers: tuple[int, ...] = (1, -1, 2)
     floor: float = 0.2
+    proportion: tuple[int, float] = (4, 0.15)
     refitted: int = 300
     kept: int = 10
     symbols: int = 8
