@@ -11,7 +11,7 @@ from eqlearn.validation.units import Dimension
 LENGTH, TIME, MASS = (Dimension.of({name: 1}) for name in ("[length]", "[time]", "[mass]"))
 SPEED = LENGTH * TIME**-1
 PRIMITIVES = parse_set("id square sin1 cos exp sqrt mul div")
-FEW = Enumeration(most=1500, factors=200, sums=((300, 2), (40, 3)))
+FEW = Enumeration(most=1500, factors=200, one_by_one=(500, 3, 8), beam=8)
 RNG = np.random.default_rng(0)
 X = RNG.uniform(1, 3, (100, 4))
 NAMES = ("m", "v", "c", "t")

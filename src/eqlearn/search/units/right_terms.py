@@ -22,7 +22,6 @@ import sympy as sp
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_ERROR
-from eqlearn.numerics.subsets import Regression, sparse_path
 from eqlearn.search.units.buckingham import Expressions, Products, products_of
 from eqlearn.search.units.unit_settings import Enumeration
 from eqlearn.symbolic.expressions import fitted
@@ -74,7 +73,7 @@ class RightTerms:
     def sums(self) -> Iterator[Terms]:
         """The best sums of each kind."""
         if len(self.scales.costs) and len(self.expressions):
-            for kind in (self._twofold, self._several, self._one_by_one):
+            for kind in (self._twofold, self._one_by_one):
                 if not self.stop():
                     yield from kind()
 
@@ -103,22 +102,6 @@ class RightTerms:
             for place in _least(scores, self.how.kept):
                 f, g = divmod(place, some)
                 yield ((float(above[f, g] / below[f, g]), m, (f, g)),)
-
-    def _several(self) -> Iterator[Terms]:
-        """Sparse sums of the shortest M·F, many of few terms, few of more."""
-        total = self.scales.costs[:, None] + np.array(self.expressions.costs)
-        total[:, 1 : len(self.how.numbers)] = np.inf  # each term has a number of its own
-        for count, most in self.how.sums:
-            places = [divmod(p, total.shape[1]) for p in _least(total, count)]
-            columns = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]).T
-            regression = Regression.of(columns * self.root[:, None], self.target * self.root)
-            beside: list[tuple[int, ...]] = [(), *((k,) for k in range(count if most > 2 else 0))]
-            found = sparse_path(regression, most, self.how.beam, beside=beside, sweeps=1, stop=self.stop)
-            for some in (some for some in found if some):
-                numbers = regression.fitted(some).coefficients
-                yield tuple(
-                    (float(n), places[k][0], (places[k][1],)) for n, k in zip(numbers, some, strict=True)
-                )
 
     def _one_by_one(self) -> Iterator[Terms]:
         """Sums of all M·F, each next term beside the best before (a beam) and one of the shorter ones; in the
@@ -221,18 +204,6 @@ class Law:
         score = float(nats(rows, self.left, nodes + (self.right.power != 1), how))
         return score if math.isfinite(self.left) else math.inf
 
-    def refitted(self) -> Law:
-        """With numbers fitted to the target and not to a power of it, if that is better (Gauss-Newton)."""
-        power, trust = self.right.power, self.right.trust
-        with np.errstate(all="ignore"):
-            slope = (self.values ** (1.0 - power) / power * trust)[:, None] * self.columns
-            left = (self.right.y - self.values) * trust
-        if power == 1 or not np.isfinite(slope).all():
-            return self
-        step = np.linalg.lstsq(slope, left)[0]
-        new = Law(self.right, tuple((np.array(self.numbers) + step).tolist()), self.terms)
-        return new if new.score < self.score else self
-
     def symbolic(self, names: Sequence[str]) -> sp.Expr:
         right, number = self.right, sp.Integer if self.in_proportion else fitted
         factors = [n for n, _, _ in self.terms] if self.in_proportion else self.numbers
@@ -292,8 +263,7 @@ def right_laws(
             continue
         scales = products_of(X, dimensions, target ** Fraction(power), how.scales, how)
         found += RightTerms(scales, expressions, power, y, trust, how, stop).laws()
-    found.sort(key=lambda law: law.score)
-    best = sorted((law.refitted() for law in found[: how.refitted]), key=lambda law: law.score)
     # What leaves the same is the same law.
-    laws = {round(law.left, 12): law for law in reversed(best) if math.isfinite(law.score)}
+    best = sorted((law for law in found if math.isfinite(law.score)), key=lambda law: law.score)
+    laws = {round(law.left, 12): law for law in reversed(best)}
     return [law.symbolic(names) for law in sorted(laws.values(), key=lambda law: law.score)[: how.kept]]
