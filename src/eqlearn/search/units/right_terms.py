@@ -64,11 +64,9 @@ class RightTerms:
     def laws(self) -> Iterator[Law]:
         """The best sums of each kind, with numbers as they are fitted, and in proportion."""
         for terms in self.sums():
-            numbers = [n for n, _, _ in terms]
-            yield Law(self, tuple(numbers), terms)
-            for factor, whole in in_proportion(numbers, *self.how.proportion):
-                even = tuple((n, m, f) for n, (_, m, f) in zip(whole, terms, strict=True))
-                yield Law(self, (factor,), even)
+            yield Law(self, None, terms)
+            for factor, whole in in_proportion([n for n, _, _ in terms], *self.how.proportion):
+                yield Law(self, factor, tuple((n, m, f) for n, (_, m, f) in zip(whole, terms, strict=True)))
 
     def sums(self) -> Iterator[Terms]:
         """The best sums of each kind."""
@@ -165,61 +163,43 @@ def _least(scores: np.ndarray, count: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A law for the target: a sum for a power of it, whose terms have `numbers` in front of them, or one
-    number in front of all, where they are in proportion."""
+    """A law for the target: a sum for a power of it with numbers that were fitted, or a fitted `factor` times
+    a sum with whole numbers."""
 
     right: RightTerms
-    numbers: tuple[float, ...]
+    factor: float | None
     terms: Terms
-
-    @property
-    def in_proportion(self) -> bool:
-        return len(self.numbers) < len(self.terms)
-
-    @cached_property
-    def columns(self) -> np.ndarray:
-        """What the numbers are in front of, `(rows, numbers)`."""
-        if self.in_proportion:
-            return self.right.values(self.terms)[:, None]
-        return np.column_stack([self.right.values(((1.0, m, f),)) for _, m, f in self.terms])
-
-    @cached_property
-    def values(self) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            return np.asarray(self.right.sign * (self.columns @ self.numbers) ** (1 / self.right.power))
 
     @cached_property
     def left(self) -> float:
         """The part of the target's squares that it leaves."""
+        right = self.right
         with np.errstate(all="ignore"):
-            residual, y = (self.values - self.right.y) * self.right.trust, self.right.y * self.right.trust
-            return float(residual @ residual) / float(y @ y)
+            power = (1.0 if self.factor is None else self.factor) * right.values(self.terms)
+            residual = (right.sign * power ** (1 / right.power) - right.y) * right.trust
+            return float(residual @ residual) / float(np.square(right.y * right.trust).sum())
 
     @cached_property
     def score(self) -> float:
         """Nats of data and law; infinite where it has no values."""
         rows, how = len(self.right.y), self.right.how
-        numbers = 1 + len(self.terms) / 4 if self.in_proportion else len(self.terms)  # whole ones have bits
+        numbers = len(self.terms) if self.factor is None else 1 + len(self.terms) / 4  # whole ones have bits
         nodes = self.right.cost(self.terms) + 0.5 * math.log(rows) / math.log(how.symbols) * numbers
         score = float(nats(rows, self.left, nodes + (self.right.power != 1), how))
         return score if math.isfinite(self.left) else math.inf
 
     def symbolic(self, names: Sequence[str]) -> sp.Expr:
-        right, number = self.right, sp.Integer if self.in_proportion else fitted
-        factors = [n for n, _, _ in self.terms] if self.in_proportion else self.numbers
+        right, number = self.right, fitted if self.factor is None else sp.Integer
         each = [number(n) * right.scales.symbolic(m, names)
                 * sp.Mul(*(right.expressions.symbolic(e, names) for e in f))
-                for n, (_, m, f) in zip(factors, self.terms, strict=True)]  # fmt: skip
+                for n, m, f in self.terms]  # fmt: skip
         root = sp.Rational(1, right.power)
-        if not self.in_proportion:
+        if self.factor is None:
             return right.sign * sp.Add(*each) ** root
         # A number times a sum would become numbers in the sum, and each would be fitted by itself.
         outer = each[0] if right.power == 1 else sp.S.One
-        return (
-            fitted(right.sign * self.numbers[0] ** float(root))
-            * outer
-            * sp.Add(*(e / outer for e in each)) ** root
-        )
+        inner = sp.Add(*(term / outer for term in each)) ** root
+        return fitted(right.sign * self.factor ** float(root)) * outer * inner
 
 
 def in_proportion(numbers: Sequence[float], largest: int, near: float) -> list[tuple[float, list[float]]]:
