@@ -9,9 +9,11 @@ Driessen 1999). So a suspect that fits the law is taken back.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -143,25 +145,18 @@ def _basis(X: np.ndarray, most: int) -> np.ndarray:
     z = ((X - X.mean(axis=0)) / np.where(spread > 0, spread, 1.0))[:, spread > 0]
     positive = X[:, (X.min(axis=0) > 0) & (spread > 0)]
     columns = z.shape[1]
-    groups = [
-        [np.ones(len(X))],
-        list(z.T),
-        [np.log(c) for c in positive.T],
-        [z[:, i] * z[:, j] for i in range(columns) for j in range(i, columns)],
-        [np.median(c) / c for c in positive.T],
-        [
-            z[:, i] * z[:, j] * z[:, k]
-            for i in range(columns)
-            for j in range(i, columns)
-            for k in range(j, columns)
-        ],
-        [z[:, i] ** 4 for i in range(columns)],
-    ]
-    terms: list[np.ndarray] = []
-    for group in groups:
-        if terms and len(terms) + len(group) > max(most, 1):
+
+    def products(degree: int) -> tuple[int, Iterable[np.ndarray]]:
+        every = combinations_with_replacement(range(columns), degree)
+        return math.comb(columns + degree - 1, degree), (z[:, list(c)].prod(axis=1) for c in every)
+
+    logarithms, inverses = np.log(positive).T, (np.median(positive, axis=0) / positive).T
+    terms: list[np.ndarray] = [np.ones(len(X))]
+    groups = [products(1), (len(logarithms), logarithms), products(2), (len(inverses), inverses), products(3)]
+    for count, group in [*groups, (columns, z.T**4)]:
+        if len(terms) + count > max(most, 1):
             break
-        terms += group
+        terms.extend(group)
     return np.column_stack(terms)
 
 

@@ -62,6 +62,7 @@ a, b, c = SPARSE.T
         ({"odd": "a"}, a**2 * c),
         ({"periodic": {"a": 0.7}}, np.exp(-a)),
         ({"positive": True}, a + c),
+        ({"increasing": "b"}, np.sin(2 * b)),
         ({"increasing": "a"}, b - a**2),
         ({"through": {"a": 0, "b": 1, "c": 1, "y": 5}}, c),
         ({"limits": {"a": 1, "y": 9}}, a * b),

@@ -1,16 +1,18 @@
-"""What rows say against something that is thought to be known: each row is compared with its neighbours.
+"""What rows say against something that is thought to be known.
 
-A symmetry takes a row to a place where the law has the same value. If that place has rows near it, and their
-values differ much more than those of neighbours do, the symmetry is not there. Neighbours differ by noise and
-by the law's own slope, so what is compared with errs on the side of silence. Where rows are too sparse to
-have near ones, a polynomial stands for the law, if it predicts rows that it was not fitted to.
+Two estimates stand for the law: the nearest row, and a polynomial, if it predicts rows that it was not fitted
+to. A symmetry takes a row to a place where the law has the same value: if the estimates there differ by much
+more than they err, the symmetry is not there; so it is with slopes, points and limits. Neighbours differ by
+noise and by the law's own slope, so what is compared with errs on the side of silence.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 
 import numpy as np
 from scipy.spatial import cKDTree
@@ -19,29 +21,31 @@ from eqlearn.errors import InvalidArgument
 from eqlearn.search.knowledge.constraints import Constraint, Monotone, Passes, Positive, Symmetry, Tends
 from eqlearn.validation.table import Table, some_rows
 
+# The values of a law at points, NaN where they are not known.
+Law = Callable[[np.ndarray], np.ndarray]
+
 
 @dataclass(frozen=True)
 class Doubt:
     """When rows contradict: from `min_rows` rows on, of which `rows` are looked at; where values differ by
-    more than `times` those of neighbours, for slopes in more than the `share` of rows. Slopes are asked
-    over at least the part `apart` of a column's range, points of rows as near as the part `near`. A
-    polynomial has one term for so many rows (`per_term`), and is trusted if rows left out miss it by at most
-    the part `misses` of the target's spread."""
+    more than `times` what estimates err, for slopes in more than the `share` of rows, over the part `apart`
+    of a column's range. A polynomial, in all columns or a sum of those in each, has at most `degree` and one
+    term for `per_term` rows, and is trusted if rows left out miss it by at most the part `misses` of the
+    target's spread."""
 
     min_rows: int = 8
     rows: int = 1000
     times: float = 5.0
     share: float = 0.15
     apart: float = 0.2
-    near: float = 0.1
-    nearest: int = 3
+    degree: int = 8
     per_term: int = 3
     misses: float = 0.2
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a table by their neighbours: columns scaled to their ranges, and the target `(rows,)`."""
+    """Rows of a table, with columns scaled to their ranges, and the target `(rows,)`."""
 
     X: np.ndarray
     y: np.ndarray
@@ -58,131 +62,81 @@ class Rows:
         return np.where(width > 0, width, 1.0)
 
     @cached_property
-    def tree(self) -> cKDTree:
-        return cKDTree(self.X / self.ranges)
+    def nearest(self) -> tuple[Law, float]:
+        """The value of the nearest row, where it is as near as rows are to each other, and how much such
+        values err, seldom more."""
+        tree = cKDTree(self.X / self.ranges)
+        away, index = tree.query(self.X / self.ranges, k=2)
+        usual = max(float(np.quantile(away[:, 1], 0.9)), 1e-12)
+
+        def law(points: np.ndarray) -> np.ndarray:
+            far, row = tree.query(points / self.ranges)
+            return np.where(far <= usual, self.y[row], np.nan)
+
+        return law, float(np.quantile(np.abs(self.y - self.y[index[:, 1]]), 0.75))
 
     @cached_property
-    def nearest(self) -> tuple[np.ndarray, np.ndarray]:
-        """How far each row's nearest other is, and how much their values differ."""
-        away, index = self.tree.query(self.X / self.ranges, k=2)
-        return away[:, 1], np.abs(self.y - self.y[index[:, 1]])
-
-    @cached_property
-    def rough(self) -> float:
-        """How much neighbours differ, seldom more."""
-        return float(np.quantile(self.nearest[1], 0.75))
-
-    @cached_property
-    def smooth(self) -> tuple[np.ndarray, int, float] | None:
-        """The polynomial that predicts rows best that it is not fitted to: its coefficients and degree, and
+    def smooth(self) -> tuple[Law, float] | None:
+        """The polynomial that predicts rows best that it is not fitted to, within the range of the data, and
         how much those rows miss it; none, if that is too much."""
-        best, least = None, np.ptp(self.y) * self.doubt.misses / 4  # of a spread that is even, about
-        for degree in range(1, 7):
-            terms = self._terms(self.X, degree)
-            if terms.shape[1] * self.doubt.per_term > len(self.y):
-                break
+        best, least = None, self.doubt.misses * float(self.y.std())
+        low, high = self.X.min(axis=0), self.X.max(axis=0)
+        for degree, sums in product(range(1, self.doubt.degree + 1), (True, False)):
+            columns, most = self.X.shape[1], len(self.y) / self.doubt.per_term
+            if (1 + columns * degree if sums else math.comb(columns + degree, degree)) > most:
+                continue
+            terms = self._terms(self.X, degree, sums)
             basis, triangle = np.linalg.qr(terms)
             kept = 1 - (basis**2).sum(axis=1)
             if np.abs(np.diag(triangle)).min() < 1e-9 * len(self.y) or kept.min() < 1e-6:
-                break
-            fit = basis.T @ self.y
-            missed = float(np.sqrt(np.mean(((self.y - basis @ fit) / kept) ** 2)))
+                continue
+            missed = float(np.sqrt(np.mean(((self.y - basis @ (basis.T @ self.y)) / kept) ** 2)))
             if missed < least:
-                best, least = (np.linalg.solve(triangle, fit), degree, missed), missed
-        return best
-
-    def _terms(self, points: np.ndarray, degree: int) -> np.ndarray:
-        scaled = 2 * (points - self.X.min(axis=0)) / self.ranges - 1
-        every = range(points.shape[1])
-        return np.stack([scaled[:, list(c)].prod(axis=1) for d in range(degree + 1)
-                         for c in combinations_with_replacement(every, d)], axis=1)  # fmt: skip
-
-    def smoothly_against(self, constraint: Constraint) -> bool:
-        """Whether the polynomial contradicts a constraint within the range of the data."""
-        if self.smooth is None:
-            return False
-        numbers, degree, missed = self.smooth
-        slack = self.doubt.times * missed + 1e-9 * float(np.abs(self.y).max())
-        low, high = self.X.min(axis=0), self.X.max(axis=0)
+                best, least = (degree, sums, np.linalg.solve(triangle, basis.T @ self.y)), missed
+        if best is None:
+            return None
 
         def law(points: np.ndarray) -> np.ndarray:
-            return np.asarray(self._terms(points, degree) @ numbers)
+            inside = ((points >= low) & (points <= high)).all(axis=1)
+            return np.where(inside, self._terms(points, *best[:2]) @ best[2], np.nan)
 
-        def inside(points: np.ndarray) -> np.ndarray:
-            return np.asarray(((points >= low) & (points <= high)).all(axis=1))
+        return law, least
 
-        if isinstance(constraint, Positive):
-            return bool((self.y < -slack).any())
-        if isinstance(constraint, Symmetry):
-            moved = constraint.moved(self.X)
-            off = (law(self.X) - constraint.sign * law(moved))[inside(moved)]
-            return len(off) >= self.doubt.min_rows and float(np.sqrt(np.mean(off**2))) > slack
-        if isinstance(constraint, Monotone):
-            step = self.doubt.apart * self.ranges * (np.arange(len(low)) == constraint.column)
-            rise = (law(self.X + step) - law(self.X))[inside(self.X + step)]
-            return bool(len(rise)) and float(np.mean(constraint.sign * rise < -slack)) > self.doubt.share
-        if not isinstance(constraint, (Passes, Tends)):
-            return False
-        places = self.X.copy()
-        for column, place in constraint.condition.where:
-            places[:, column] = place
-        within = inside(places)
-        return bool(within.any()) and bool(
-            (np.abs(law(places[within]) - constraint.condition.value) > 2 * slack).all()
-        )
+    def _terms(self, points: np.ndarray, degree: int, sums: bool) -> np.ndarray:
+        scaled, every = 2 * (points - self.X.min(axis=0)) / self.ranges - 1, range(points.shape[1])
+        if sums:
+            return np.column_stack([np.ones(len(points)), *(scaled**d for d in range(1, degree + 1))])
+        return np.stack([scaled[:, list(c)].prod(axis=1) for d in range(degree + 1)
+                         for c in combinations_with_replacement(every, d)], axis=1)  # fmt: skip
 
     def against(self, constraint: Constraint) -> bool:
         """Whether the rows contradict a constraint."""
         if len(self.y) < self.doubt.min_rows:
             return False
-        if self.smoothly_against(constraint):
-            return True
-        if isinstance(constraint, Symmetry):
-            return self._asymmetric(constraint)
+        return any(self._contradicts(constraint, *law) for law in (self.nearest, self.smooth) if law)
+
+    def _contradicts(self, constraint: Constraint, law: Law, error: float) -> bool:
+        slack = self.doubt.times * error + 1e-9 * float(np.abs(self.y).max())
         if isinstance(constraint, Positive):
-            return bool((self.y < -self.doubt.times * self.rough).any())
+            return bool((self.y < -slack).any())
+        if isinstance(constraint, Symmetry):
+            off = _known(law(self.X) - constraint.sign * law(constraint.moved(self.X)))
+            return len(off) >= self.doubt.min_rows and float(np.quantile(np.abs(off), 0.75)) > slack
         if isinstance(constraint, Monotone):
-            return self._turning(constraint)
-        return isinstance(constraint, (Passes, Tends)) and self._elsewhere(constraint)
-
-    def _asymmetric(self, symmetry: Symmetry) -> bool:
-        away, index = self.tree.query(symmetry.moved(self.X) / self.ranges)
-        usual = np.quantile(self.nearest[0], 0.9)
-        there = away <= max(usual, 1e-12)
-        if there.sum() < self.doubt.min_rows:
+            step = self.doubt.apart * self.ranges * (np.arange(len(self.ranges)) == constraint.column)
+            rises = constraint.sign * _known(law(self.X + step) - law(self.X))
+            return len(rises) >= self.doubt.min_rows and float(np.mean(rises < -slack)) > self.doubt.share
+        if not isinstance(constraint, (Passes, Tends)):
             return False
-        differs = np.abs(self.y - symmetry.sign * self.y[index])[there]
-        slack = max(float(np.median(self.nearest[1])), 1e-9 * float(np.abs(self.y).max()))
-        return float(np.median(differs)) > self.doubt.times * slack
+        places = self.X.copy()
+        for column, place in constraint.condition.where:
+            places[:, column] = place
+        off = np.abs(_known(law(places[np.isfinite(places).all(axis=1)])) - constraint.condition.value)
+        return bool(len(off) and (off > 2 * slack).all())
 
-    def _turning(self, monotone: Monotone) -> bool:
-        """Whether too many pairs of rows that differ in the column, hardly in others, go the wrong way."""
-        k, x = monotone.column, self.X[:, monotone.column] / self.ranges[monotone.column]
-        others = np.delete(self.X / self.ranges, k, axis=1)
-        rng = np.random.default_rng(0)
-        wrong = asked = 0
-        for row in range(len(x)):
-            beyond = np.flatnonzero(x > x[row] + self.doubt.apart)
-            if not len(beyond):
-                continue
-            away = ((others[beyond] - others[row]) ** 2).sum(axis=1)
-            partner = beyond[np.argmin(away + 1e-9 * rng.random(len(beyond)))]
-            asked += 1
-            wrong += monotone.sign * (self.y[partner] - self.y[row]) < -self.doubt.times * self.rough
-        return asked >= self.doubt.min_rows and bool(wrong > self.doubt.share * asked)
 
-    def _elsewhere(self, constraint: Passes | Tends) -> bool:
-        columns, places = zip(*constraint.condition.where, strict=True)
-        if not np.isfinite(places).all():
-            return False
-        away = np.abs((self.X[:, columns] - np.array(places)) / self.ranges[list(columns)]).max(axis=1)
-        nearest = np.argsort(away)[: self.doubt.nearest]
-        if away[nearest].max() > self.doubt.near:
-            return False
-        # A row that far away may differ as much more as neighbours that far apart would.
-        usual = max(float(np.median(self.nearest[0])), 1e-12)
-        slack = self.doubt.times * self.rough * np.maximum(1.0, away[nearest] / usual)
-        return bool((np.abs(self.y[nearest] - constraint.condition.value) > slack).all())
+def _known(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values[np.isfinite(values)])
 
 
 def check_against_data(

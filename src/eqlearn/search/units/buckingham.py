@@ -43,11 +43,12 @@ class Groups:
         return each[0], np.stack(each[1:], axis=1) if self.groups else np.empty((len(X), 0))
 
     def symbolic(self, names: Sequence[str]) -> tuple[sp.Expr, list[sp.Expr]]:
-        def product(powers: Sequence[Fraction]) -> sp.Expr:
-            return sp.Mul(*(real_symbol(n) ** sp.Rational(p.numerator, p.denominator)
-                            for n, p in zip(names, powers, strict=True)))  # fmt: skip
+        return power_product(names, self.scale), [power_product(names, powers) for powers in self.groups]
 
-        return product(self.scale), [product(powers) for powers in self.groups]
+
+def power_product(names: Sequence[str], powers: Sequence[Fraction]) -> sp.Expr:
+    """The product of powers of these symbols."""
+    return sp.Mul(*(real_symbol(n) ** _rational(p) for n, p in zip(names, powers, strict=True)))
 
 
 def buckingham(columns: Sequence[Dimension], target: Dimension, most: int) -> list[Groups]:
@@ -95,21 +96,15 @@ def _rational(value: Any) -> sp.Rational:
 
 @dataclass(frozen=True, eq=False)
 class Products:
-    """Products of powers of columns and at most one difference of two, the shortest first: exponents
-    `(products, columns + differences)`, values, what naming each costs in nodes (one that n are shorter than
-    takes the bits of n), and of which columns the differences are."""
+    """Products of powers of columns, the shortest first: exponents `(products, columns)`, values, and what
+    naming each costs in nodes: one that n are shorter than takes the bits of n."""
 
     exponents: np.ndarray
     values: np.ndarray
     costs: np.ndarray
-    pairs: Sequence[tuple[int, int]] = ()
 
     def symbolic(self, place: int, names: Sequence[str]) -> sp.Expr:
-        columns = [real_symbol(name) for name in names]
-        powers = (Fraction(float(p)) for p in self.exponents[place])
-        return sp.Mul(*(base ** sp.Rational(p.numerator, p.denominator)
-                        for base, p in zip([*columns, *(columns[i] - columns[j] for i, j in self.pairs)],
-                                           powers, strict=True)))  # fmt: skip
+        return power_product(names, [Fraction(float(p)) for p in self.exponents[place]])
 
 
 def products_of(
@@ -129,28 +124,17 @@ def products_of(
     powers = np.array([p for p in how.powers[:tried] if target or p == int(p)])
     places = np.indices((len(powers),) * len(columns), dtype=np.int8).reshape(len(columns), -1).T
     grid = powers[places]
-    units = grid @ matrix.reshape(len(columns), len(bases))
-    right = grid[np.abs(units - wanted).max(axis=1, initial=0.0) < 1e-9]
+    off = np.abs(grid @ matrix.reshape(len(columns), len(bases)) - wanted).max(axis=1, initial=0.0)
+    right = grid[off < 1e-9]
     if groups:
         right = right[np.gcd.reduce(np.abs(right).astype(int), axis=1) == 1]
-    alike = [] if groups else [(i, j) for i, j in combinations(range(len(columns)), 2)
-                               if columns[i] and columns[i] == columns[j]]  # fmt: skip
-    kinds = [np.hstack([right, np.zeros((len(right), len(alike)))])]
-    for k, (i, j) in enumerate(alike):
-        alone = (grid[:, i] == 0) & (grid[:, j] == 0)
-        for power in how.of_differences:
-            others = grid[alone & (np.abs(units + power * matrix[i] - wanted).max(axis=1) < 1e-9)]
-            kinds.append(np.hstack([others, np.tile(power * np.eye(len(alike))[k], (len(others), 1))]))
-    right = np.vstack(kinds)
     nodes = np.where(right == 0, 0, np.where(np.abs(right) == 1, 2, 3)).sum(axis=1)
-    nodes += 2 * (right[:, len(columns) :] != 0).sum(axis=1)
     order = np.lexsort((-right.sum(axis=1), nodes))[:most]
-    X = np.column_stack([X, *(X[:, i] - X[:, j] for i, j in alike)])
     with np.errstate(all="ignore"):
         values = np.array([np.prod(X**p, axis=1) for p in right[order]]).reshape(len(order), len(X))
     fine = np.isfinite(values).all(axis=1) & (values != 0).all(axis=1)
     shorter = np.searchsorted(nodes[order][fine], nodes[order][fine])
-    return Products(right[order][fine], values[fine], np.log2(1.0 + shorter), alike)
+    return Products(right[order][fine], values[fine], np.log2(1.0 + shorter))
 
 
 # How an expression is made: of a product of columns, a number, or an operator or primitive and others.

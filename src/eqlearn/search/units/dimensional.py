@@ -174,13 +174,8 @@ class _Task:
         back, symbols = groups.symbolic(self.names)
         target = self.table.y[:, 0] / scale
         if not groups.groups:  # then the law is a number times P
-            values, symbols, target, back, scale = (
-                scale[:, None],
-                [back],
-                self.table.y[:, 0],
-                sp.S.One,
-                np.ones(1),
-            )
+            values, symbols, target = scale[:, None], [back], self.table.y[:, 0]
+            back, scale = sp.S.One, np.ones(1)
         # Errors of y are errors of y/P times P.
         own = np.ones(self.table.rows) if self.table.weight is None else self.table.weight
         own = own if self.table.errors is None else first_weights(self.table)
@@ -188,13 +183,7 @@ class _Task:
         inner = {**self.options, **self._budget(self.rules.share), "sample_weight": weight / weight.mean()}
         inner |= {"restarts": 1} if brief else {}
         inner |= {"variables": [f"pi{k + 1}" for k in range(len(symbols))], "extrapolation": None}
-        inner |= {
-            "select": "description",
-            "y_error": None,
-            "x_error": None,
-            "journal": None,
-            "progress": None,
-        }
+        inner |= dict.fromkeys(("y_error", "x_error", "journal", "progress")) | {"select": "description"}
         found = self.search(values, target, **inner)
         places = {real_symbol(f"pi{k + 1}"): group for k, group in enumerate(symbols)}
         candidates = []

@@ -22,7 +22,6 @@ import sympy as sp
 from eqlearn.nn.primitives import Primitive
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_ERROR
-from eqlearn.numerics.subsets import Regression, sparse_path
 from eqlearn.search.units.buckingham import Expressions, Products, products_of
 from eqlearn.search.units.unit_settings import Enumeration
 from eqlearn.symbolic.expressions import fitted
@@ -58,21 +57,21 @@ class RightTerms:
         object.__setattr__(self, "target", self.y**self.power)
         object.__setattr__(self, "root", np.where(known, self.trust / slope, 0.0))
 
+    @property
+    def sign(self) -> int:
+        return -1 if self.power == 2 and self.y.sum() < 0 else 1
+
     def laws(self) -> Iterator[Law]:
         """The best sums of each kind, with numbers as they are fitted, and in proportion."""
         for terms in self.sums():
-            yield Law(self, tuple(n for n, _, _ in terms), terms)
-            whole = in_proportion([n for n, _, _ in terms])
-            if whole is not None:
-                factor, numbers = whole
-                yield Law(
-                    self, (factor,), tuple((n, m, f) for n, (_, m, f) in zip(numbers, terms, strict=True))
-                )
+            yield Law(self, None, terms)
+            for factor, whole in in_proportion([n for n, _, _ in terms], *self.how.proportion):
+                yield Law(self, factor, tuple((n, m, f) for n, (_, m, f) in zip(whole, terms, strict=True)))
 
     def sums(self) -> Iterator[Terms]:
         """The best sums of each kind."""
         if len(self.scales.costs) and len(self.expressions):
-            for kind in (self._single, self._twofold, self._several, self._one_by_one):
+            for kind in (self._twofold, self._one_by_one):
                 if not self.stop():
                     yield from kind()
 
@@ -86,17 +85,6 @@ class RightTerms:
         """What naming the terms costs, in nodes."""
         each = [self.scales.costs[m] + sum(1 + self.expressions.costs[e] for e in f) for _, m, f in terms]
         return float(sum(each))
-
-    def _single(self) -> Iterator[Terms]:
-        """a·M·F for all M and F."""
-        F, M = self.expressions.values[: len(self.expressions)], self.scales.values * self.root
-        with np.errstate(all="ignore"):
-            above, below = (M * self.target * self.root) @ F.T, M**2 @ (F**2).T
-            costs = self.scales.costs[:, None] + np.array(self.expressions.costs)
-            scores = self._scores(above**2 / below, costs)
-        for place in _least(scores, self.how.kept):
-            m, f = divmod(place, F.shape[0])
-            yield ((float(above[m, f] / below[m, f]), m, (f,)),)
 
     def _twofold(self) -> Iterator[Terms]:
         """a·M·F·G for the shortest of all."""
@@ -113,41 +101,24 @@ class RightTerms:
                 f, g = divmod(place, some)
                 yield ((float(above[f, g] / below[f, g]), m, (f, g)),)
 
-    def _several(self) -> Iterator[Terms]:
-        """Sparse sums of the shortest M·F, many of few terms, few of more; and of products M alone."""
-        total = self.scales.costs[:, None] + np.array(self.expressions.costs)
-        total[:, 1 : len(self.how.numbers)] = np.inf  # each term has a number of its own
-        pools = [([divmod(p, total.shape[1]) for p in _least(total, count)], m) for count, m in self.how.sums]
-        pools.append(([(m, 0) for m in range(len(self.scales.costs))], self.how.sums[-1][1]))
-        for places, most in pools:
-            columns = np.array([self.scales.values[m] * self.expressions.values[f] for m, f in places]).T
-            regression = Regression.of(columns * self.root[:, None], self.target * self.root)
-            beside: list[tuple[int, ...]] = [(), *((k,) for k in range(len(places) if most > 2 else 0))]
-            found = sparse_path(regression, most, self.how.beam, beside=beside, sweeps=1, stop=self.stop)
-            for some in (some for some in found if some):
-                numbers = regression.fitted(some).coefficients
-                yield tuple(
-                    (float(n), places[k][0], (places[k][1],)) for n, k in zip(numbers, some, strict=True)
-                )
-
     def _one_by_one(self) -> Iterator[Terms]:
-        """Sums of all M·F, each next term beside the best before (a beam); in the end, one beside any two of
-        the shortest M."""
-        count, most, bare = self.how.one_by_one
-        count = min(count, len(self.expressions))
-        F, M = self.expressions.values[:count], self.scales.values * self.root
+        """Sums of all M·F, each next term beside the best before (a beam) and one of the shorter ones; in the
+        end, one beside any two of the shortest M."""
+        shorter, most, bare = self.how.one_by_one
+        F, M = self.expressions.values[: len(self.expressions)], self.scales.values * self.root
+        target = self.target * self.root
         with np.errstate(all="ignore"):
             squares = M**2 @ (F**2).T
-        costs = self.scales.costs[:, None] + np.array(self.expressions.costs[:count])
+        costs = self.scales.costs[:, None] + np.array(self.expressions.costs)
         costs[:, 1 : len(self.how.numbers)] = np.inf  # each term has a number of its own
-        target = self.target * self.root
         beam: dict[Places, float] = {(): 0.0}
         for size in range(most):
-            if size == 2:
+            if size == 1:
+                F, squares, costs = F[:shorter], squares[:, :shorter], costs[:, :shorter]
+            elif size == 2:
                 short = np.argsort(self.scales.costs, kind="stable")[:bare].tolist()
-                beam |= {
-                    ((i, 0), (j, 0)): float(costs[i, 0] + costs[j, 0]) for i, j in combinations(short, 2)
-                }
+                pairs = (((i, 0), (j, 0)) for i, j in combinations(short, 2))
+                beam |= {(one, two): float(costs[one] + costs[two]) for one, two in pairs}
             grown: dict[Places, tuple[float, float]] = {}
             for places, cost in beam.items():
                 if self.stop():
@@ -158,13 +129,15 @@ class RightTerms:
                     apart = squares - sum(((M * q) @ F.T) ** 2 for q in basis.T)
                     gains = np.where(apart > 1e-6 * squares, ((M * left) @ F.T) ** 2 / apart, 0.0)
                     scores = self._scores(target @ target - left @ left + gains, cost + costs)
-                for place in _least(scores, self.how.beam):
-                    m, f = divmod(place, len(F))
-                    sum_ = tuple(sorted((*places, (m, f))))
-                    grown[sum_] = (float(scores[m, f]), cost + float(costs[m, f]))
-            best = sorted(grown, key=lambda places: grown[places])[: self.how.beam]
-            beam = {places: grown[places][1] for places in best}
-            for places in best:
+                for width in {len(F), min(len(F), shorter)}:
+                    for place in _least(scores[:, :width], self.how.beam):
+                        term = divmod(place, width)
+                        sum_ = tuple(sorted((*places, term)))
+                        grown[sum_] = (float(scores[term]), cost + float(costs[term]))
+            best = sorted(grown, key=lambda places: grown[places])
+            short_ones = [places for places in best if max(f for _, f in places) < shorter]
+            beam = {places: grown[places][1] for places in short_ones[: self.how.beam]}
+            for places in best[: 2 * self.how.beam]:
                 columns = np.array([M[m] * F[f] for m, f in places]).T
                 numbers = np.linalg.lstsq(columns, target)[0]
                 yield tuple((float(n), m, (f,)) for n, (m, f) in zip(numbers, places, strict=True))
@@ -190,82 +163,53 @@ def _least(scores: np.ndarray, count: int) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A law for the target: a sum for a power of it, whose terms have `numbers` in front of them, or one
-    number in front of all, where they are in proportion."""
+    """A law for the target: a sum for a power of it with numbers that were fitted, or a fitted `factor` times
+    a sum with whole numbers."""
 
     right: RightTerms
-    numbers: tuple[float, ...]
+    factor: float | None
     terms: Terms
-
-    @property
-    def in_proportion(self) -> bool:
-        return len(self.numbers) < len(self.terms)
-
-    @cached_property
-    def columns(self) -> np.ndarray:
-        """What the numbers are in front of, `(rows, numbers)`."""
-        if self.in_proportion:
-            return self.right.values(self.terms)[:, None]
-        return np.column_stack([self.right.values(((1.0, m, f),)) for _, m, f in self.terms])
-
-    @cached_property
-    def values(self) -> np.ndarray:
-        with np.errstate(all="ignore"):
-            sign = -1 if self.right.power == 2 and self.right.y.sum() < 0 else 1
-            return np.asarray(sign * (self.columns @ self.numbers) ** (1 / self.right.power))
 
     @cached_property
     def left(self) -> float:
         """The part of the target's squares that it leaves."""
+        right = self.right
         with np.errstate(all="ignore"):
-            residual, y = (self.values - self.right.y) * self.right.trust, self.right.y * self.right.trust
-            return float(residual @ residual) / float(y @ y)
+            power = (1.0 if self.factor is None else self.factor) * right.values(self.terms)
+            residual = (right.sign * power ** (1 / right.power) - right.y) * right.trust
+            return float(residual @ residual) / float(np.square(right.y * right.trust).sum())
 
     @cached_property
     def score(self) -> float:
         """Nats of data and law; infinite where it has no values."""
         rows, how = len(self.right.y), self.right.how
-        numbers = len(self.numbers) + (
-            len(self.terms) / 4 if self.in_proportion else 0
-        )  # whole ones have bits
+        numbers = len(self.terms) if self.factor is None else 1 + len(self.terms) / 4  # whole ones have bits
         nodes = self.right.cost(self.terms) + 0.5 * math.log(rows) / math.log(how.symbols) * numbers
         score = float(nats(rows, self.left, nodes + (self.right.power != 1), how))
         return score if math.isfinite(self.left) else math.inf
 
-    def refitted(self) -> Law:
-        """With numbers fitted to the target and not to a power of it, if that is better (Gauss-Newton)."""
-        power, trust = self.right.power, self.right.trust
-        with np.errstate(all="ignore"):
-            slope = (self.values ** (1.0 - power) / power * trust)[:, None] * self.columns
-            left = (self.right.y - self.values) * trust
-        if power == 1 or not np.isfinite(slope).all():
-            return self
-        step = np.linalg.lstsq(slope, left)[0]
-        new = Law(self.right, tuple((np.array(self.numbers) + step).tolist()), self.terms)
-        return new if new.score < self.score else self
-
     def symbolic(self, names: Sequence[str]) -> sp.Expr:
-        right, number = self.right, sp.Integer if self.in_proportion else fitted
-        factors = [n for n, _, _ in self.terms] if self.in_proportion else self.numbers
-        whole = sp.Add(*(number(n) * right.scales.symbolic(m, names)
-                         * sp.Mul(*(right.expressions.symbolic(e, names) for e in f))
-                         for n, (_, m, f) in zip(factors, self.terms, strict=True)))  # fmt: skip
-        sign = -1 if right.power == 2 and right.y.sum() < 0 else 1
-        return sign * (fitted(self.numbers[0]) * whole if self.in_proportion else whole) ** sp.Rational(
-            1, right.power
-        )
+        right, number = self.right, fitted if self.factor is None else sp.Integer
+        each = [number(n) * right.scales.symbolic(m, names)
+                * sp.Mul(*(right.expressions.symbolic(e, names) for e in f))
+                for n, m, f in self.terms]  # fmt: skip
+        root = sp.Rational(1, right.power)
+        if self.factor is None:
+            return right.sign * sp.Add(*each) ** root
+        # A number times a sum would become numbers in the sum, and each would be fitted by itself.
+        outer = each[0] if right.power == 1 else sp.S.One
+        inner = sp.Add(*(term / outer for term in each)) ** root
+        return fitted(right.sign * self.factor ** float(root)) * outer * inner
 
 
-def in_proportion(
-    numbers: Sequence[float], largest: int = 4, near: float = 0.15
-) -> tuple[float, list[float]] | None:
-    """A factor, and the small whole numbers that it makes nearly these of; none, if there are none."""
+def in_proportion(numbers: Sequence[float], largest: int, near: float) -> list[tuple[float, list[float]]]:
+    """A factor, and the small whole numbers that it makes nearly these of, if there are any."""
     least = np.abs(numbers).min()
     if len(numbers) < 2 or np.abs(numbers).max() > (largest + 0.5) * least:
-        return None
+        return []
     whole = np.round(np.array(numbers) / least)
     factor = float(whole @ numbers / (whole @ whole))
-    return None if (np.abs(factor * whole / numbers - 1) > near).any() else (factor, whole.tolist())
+    return [] if (np.abs(factor * whole / numbers - 1) > near).any() else [(factor, whole.tolist())]
 
 
 def smallest(y: np.ndarray, how: Enumeration) -> float:
@@ -299,8 +243,7 @@ def right_laws(
             continue
         scales = products_of(X, dimensions, target ** Fraction(power), how.scales, how)
         found += RightTerms(scales, expressions, power, y, trust, how, stop).laws()
-    found.sort(key=lambda law: law.score)
-    best = sorted((law.refitted() for law in found[: how.refitted]), key=lambda law: law.score)
     # What leaves the same is the same law.
-    laws = {round(law.left, 12): law for law in reversed(best) if math.isfinite(law.score)}
+    best = sorted((law for law in found if math.isfinite(law.score)), key=lambda law: law.score)
+    laws = {round(law.left, 12): law for law in reversed(best)}
     return [law.symbolic(names) for law in sorted(laws.values(), key=lambda law: law.score)[: how.kept]]
