@@ -42,13 +42,15 @@ class FormLike(Protocol):
 @dataclass(frozen=True)
 class Standard:
     """How sums are compared: independent `observations`, the `noise` that is in any of them, the `floor`
-    below which misfit is a solver's or a grid's, and among how many `places` a term is chosen."""
+    below which misfit is a solver's or a grid's, among how many `places` a term is chosen, and how surprising
+    (see `surprise`) it is that `nothing` is the sum."""
 
     observations: float
     noise: float
     floor: float
     independent: float
     places: int
+    nothing: float = math.inf
 
     @classmethod
     def of(cls, regression: Regression, sums: Sequence[Subset], settings: FieldSettings) -> Standard:
@@ -59,7 +61,8 @@ class Standard:
         share = min(1.0, fullest.noise / (fullest.misfit + fullest.noise + floor))
         few = min(settings.systematic_rows, regression.independent)
         observations = few + share * (regression.independent - few)
-        return cls(observations, fullest.noise, floor, regression.independent, regression.count)
+        standard = cls(observations, fullest.noise, floor, regression.independent, regression.count)
+        return replace(standard, nothing=standard.surprise(regression.fitted(())))
 
     def unexplained(self, loss: float, noise: float) -> bool:
         """Whether a sum that leaves `loss`, of which `noise` is noise, misses more than chance and the floor
@@ -67,10 +70,15 @@ class Standard:
         chance = noise * CHANCE_DEVIATIONS * math.sqrt(2 / self.independent)
         return max(loss - noise, 0.0) > chance + FLOORS * self.floor
 
+    def surprise(self, one: Subset) -> float:
+        """Minus the mean logarithm, twice, of how likely what a sum leaves is as the noise that it holds."""
+        spread = one.noise + self.floor
+        return math.log(spread) + one.loss / spread
+
     def score(self, one: Subset) -> float:
         """Nats for what noise does not explain, and for the terms: a sum is neither better for cancelling
-        noise nor worse for holding more of it, unless it leaves more than no sum at all does."""
-        idle = bool(one.places) and one.loss >= 1
+        noise nor worse for holding more of it, unless what it leaves is less likely than what no sum does."""
+        idle = bool(one.places) and self.surprise(one) > self.nothing
         base, misfit = (self.noise, one.loss) if idle else (max(one.noise, self.noise), one.misfit)
         count = max(round(self.observations), 2)
         return information_criterion(
@@ -140,13 +148,9 @@ class Evidence:
 
     def rank(self, places: Sequence[int]) -> tuple[float, float]:
         """The score, and what decides between sums that noise explains alike: how likely what they leave is,
-        which is the less spread the less noise they hold (minus the mean logarithm, twice)."""
-        left = 0.0
-        for regression, standard in zip(self.regressions, self.standards, strict=True):
-            one = regression.fitted(places)
-            spread = one.noise + standard.floor
-            left += math.log(spread) + one.loss / spread
-        return self.score(places), left / len(self.regressions)
+        which is the less spread the less noise they hold."""
+        pairs = zip(self.regressions, self.standards, strict=True)
+        return self.score(places), float(np.mean([s.surprise(r.fitted(places)) for r, s in pairs]))
 
     @cached_property
     def best(self) -> tuple[int, ...]:
