@@ -216,6 +216,30 @@ def test_a_simulation_that_blows_up_is_nan_from_there_on():
     assert np.isnan(simulated[:, -1]).all()
 
 
+def test_constants_are_refined_through_the_motion():
+    x, t = np.linspace(0, 10, 24, endpoint=False), np.linspace(0, 4, 31)
+    waves = (np.cos(k * (2 * np.pi / 10) * x + k) * 0.8**k for k in (1, 2, 3))
+    decays = (np.exp(-0.317 * (2 * np.pi * k / 10) ** 2 * t) for k in (1, 2, 3))
+    u = sum(w[:, None] * d for w, d in zip(waves, decays, strict=True))
+    settings = FieldSettings(start_waves=12, motion_steps=3)
+    found = discover_pde({"u": made.with_noise(u, 0.1)}, {"x": x, "t": t}, settings=settings)
+
+    refined = found.refined()
+
+    (before,), (after,) = found.constants[0], refined.constants[0]
+    assert after.standard_error < before.standard_error / 2
+    assert abs(after.value - 0.317) < 3 * after.standard_error
+    assert refined.found.best.equations == refined.equations
+
+
+def test_motion_that_can_not_be_followed_leaves_constants_as_they_are(burgers):
+    found = discover_pde({"u": made.with_noise(burgers, 0.2)}, AXES)
+
+    assert found.refined(seconds=1e-9) is found
+    with pytest.raises(InvalidArgument, match="candidates"):
+        found.refined(candidates=0)
+
+
 def test_a_field_that_is_larger_than_allowed_is_seen_through_its_liveliest_box(tmp_path):
     x, t = np.linspace(0, 20, 160), np.linspace(0, 4, 160)
     u = np.lib.format.open_memmap(tmp_path / "u.npy", "w+", ">f8", (160, 160))

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from eqlearn.errors import InvalidArgument, NotFinite
-from eqlearn.fields.hidden import Hidden
+from eqlearn.fields.hidden import Hidden, simple_or_fitted
 from eqlearn.fields.settings import FIELDS, FieldSettings
-from eqlearn.fields.simulation import Grid, Lines, simulated
+from eqlearn.fields.simulation import Grid, Lines, followed, simulated
 from eqlearn.fields.terms import Names
+from eqlearn.numerics.budget import Deadline
+from eqlearn.numerics.criteria import information_criterion
 from eqlearn.search.search import Found
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
 from eqlearn.symbolic.parametric import Constant
 from eqlearn.symbolic.varying import Varying
 from eqlearn.validation.fields import Field
+from eqlearn.validation.options import check_budget, check_whole
 
 FORMAT, VERSION = "eqlearn-pde", 1
 
@@ -123,6 +127,33 @@ class FoundPDE:
         lines = Lines(equations, self.names, grid, self.order, self.settings, self.varying)
         found = simulated(lines, np.stack([values, moving][: self.order]), instants)
         return dict(zip(self.data.names, found, strict=True))
+
+    def refined(self, candidates: int = 1, seconds: float | None = None) -> FoundPDE:
+        """The same with constants that fit the motion best: all observations, by simulation from starts that
+        are fitted too. Of so many `candidates` at the end of the front, the likeliest is taken; where motion
+        can't be followed (it diverges, is chaotic, or moves at the ends of an axis), all stays as it is."""
+        check_whole("candidates", candidates)
+        check_budget(seconds, None)
+        if len(self.targets) < len(self.data.names) or self.readers or self.varying is not None:
+            raise InvalidArgument("only equations of all fields, with the same constants, can be refined")
+        stop = Deadline(math.inf if seconds is None else time.time() + seconds)
+        levels, tried = [self.noise[n] for n in self.data.names], []
+        count = math.prod(self.data.shape) * len(levels) * len(self.data.experiments)
+        for one in self.found.front[-candidates:]:
+            lines = Lines(one.equations, self.names, self._grid(None), self.order, self.settings)
+            values, errors, misfit = followed(lines, self.data, levels, self.settings, stop)
+            score = information_criterion(count, misfit, len(values), placed=False)
+            tried.append((score, misfit, one, lines, values, errors))
+        _, misfit, best, lines, values, errors = min(tried, key=lambda each: each[0])
+        if not misfit <= self.settings.motion_misfit:
+            return self
+        numbers = [simple_or_fitted(v, e) for v, e in zip(values, errors, strict=True)]
+        known = {abs(float(n)): e for n, e in zip(numbers, errors, strict=True)}
+        equations = [f.with_constants([numbers.pop(0) for _ in f.holders]) for f in lines.formulas]
+        constants = [tuple(Constant(c, known.get(abs(c), math.inf)) for c in e.constants) for e in equations]
+        chosen = replace(best, equations=tuple(equations), constants=tuple(constants))
+        front = (*(c for c in self.found.front if c.complexity < best.complexity), chosen)
+        return replace(self, found=replace(self.found, best=chosen, front=front))
 
     def _grid(self, axes: Mapping[str, Any] | None) -> Grid:
         space = self.data.space

@@ -118,6 +118,12 @@ class FieldSettings:
     stencil: int = 3
     tolerance: float = 1e-6
     max_implicit: int = 1500
+    start_waves: int = 120
+    motion_points: int = 50_000
+    motion_misfit: float = 1.2
+    motion_step: float = 1e-3
+    motion_steps: int = 8
+    motion_gain: float = 1e-4
 
     def __post_init__(self) -> None:
         check_fields(self, ("degree", "max_terms", "beam", "blocks", "max_rows", "max_difference", "stencil"))
