@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import joblib
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from eqlearn.errors import InvalidArgument, WrongType
@@ -303,6 +302,8 @@ class EQLRegressor(RegressorMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> float:
         """R² of the predictions, with the group of each row where constants vary."""
+        from sklearn.metrics import r2_score  # takes its time
+
         return float(r2_score(y, self.predict(X, groups=groups), sample_weight=sample_weight))
 
     def sympy(self, index: int | Sequence[int] | None = None) -> Any:

@@ -62,5 +62,5 @@ def test_a_video_without_its_extra_names_the_extra(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
 
-    with pytest.raises(MissingExtra, match=r"eqlearn\[video\]"):
+    with pytest.raises(MissingExtra, match=r"eqlearn\[film\]"):
         read_film_file(tmp_path / "film.mp4")

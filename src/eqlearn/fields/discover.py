@@ -342,10 +342,9 @@ class _Task:
 
     @staticmethod
     def _candidate(laws: Sequence[Law], variables: Sequence[str]) -> Candidate:
-        pairs = [law.equation(variables) for law in laws]
+        equations, constants = zip(*(law.equation(variables) for law in laws), strict=True)
         error = math.sqrt(sum(law.error**2 for law in laws) / len(laws))
         return Candidate(
-            equations=tuple(e for e, _ in pairs), training_error=error,
-            description_length=sum(law.score for law in laws), exact=error < EXACT_ERROR,
-            constants=tuple(c for _, c in pairs), method="weak",
+            equations=equations, constants=constants, training_error=error, exact=error < EXACT_ERROR,
+            description_length=sum(law.score for law in laws), method="weak",
         )  # fmt: skip

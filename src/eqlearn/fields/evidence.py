@@ -42,15 +42,15 @@ class FormLike(Protocol):
 @dataclass(frozen=True)
 class Standard:
     """How sums are compared: independent `observations`, the `noise` that is in any of them, the `floor`
-    below which misfit is a solver's or a grid's, among how many `places` a term is chosen, and how surprising
-    (see `surprise`) it is that `nothing` is the sum."""
+    below which misfit is a solver's or a grid's, among how many `places` a term is chosen, and what
+    no sum at all leaves, `none`."""
 
     observations: float
     noise: float
     floor: float
     independent: float
     places: int
-    nothing: float = math.inf
+    none: Subset
 
     @classmethod
     def of(cls, regression: Regression, sums: Sequence[Subset], settings: FieldSettings) -> Standard:
@@ -61,8 +61,8 @@ class Standard:
         share = min(1.0, fullest.noise / (fullest.misfit + fullest.noise + floor))
         few = min(settings.systematic_rows, regression.independent)
         observations = few + share * (regression.independent - few)
-        standard = cls(observations, fullest.noise, floor, regression.independent, regression.count)
-        return replace(standard, nothing=standard.surprise(regression.fitted(())))
+        none = regression.fitted(())
+        return cls(observations, fullest.noise, floor, regression.independent, regression.count, none)
 
     def unexplained(self, loss: float, noise: float) -> bool:
         """Whether a sum that leaves `loss`, of which `noise` is noise, misses more than chance and the floor
@@ -77,13 +77,11 @@ class Standard:
 
     def score(self, one: Subset) -> float:
         """Nats for what noise does not explain, and for the terms: a sum is neither better for cancelling
-        noise nor worse for holding more of it, unless what it leaves is less likely than what no sum does."""
-        idle = bool(one.places) and self.surprise(one) > self.nothing
-        base, misfit = (self.noise, one.loss) if idle else (max(one.noise, self.noise), one.misfit)
+        noise nor worse for holding more of it, and no better than none where it leaves more than that."""
+        seen = self.none if one.loss > self.none.loss else one
+        misfit = seen.misfit / (max(seen.noise, self.noise) + self.floor)
         count = max(round(self.observations), 2)
-        return information_criterion(
-            count, 1 + misfit / (base + self.floor), len(one.places), places=max(self.places, 2)
-        )
+        return information_criterion(count, 1 + misfit, len(one.places), places=max(self.places, 2))
 
 
 def best_sums(
