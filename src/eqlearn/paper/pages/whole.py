@@ -80,10 +80,10 @@ program on a box four times as wide as the data, of all seeds started; in bracke
 Every seed has its own data. The authors counted by eye and let small terms pass: so that the columns of the
 two recipes of theirs, trained here by gradient from one random start a seed, can be compared with their
 rates, these columns let small terms pass, too (terms below 2 % of the range dropped, constants within 5 %),
-and beside each is one *as an eye* might count: terms below 10 % dropped, constants within 20 %, which is our
-choice. As in their scripts, a trial whose loss is no longer finite begins again; no trial on this page did.
-The ledgers of the released recipe with its own λ are of an earlier version, which had no such rule and needed
-none.
+and beside each is one *as an eye* might count: terms below 10 % dropped, constants within 20 %, which is
+our choice. As in their scripts, a trial whose loss is no longer finite begins again; none in these tables
+did. The ledgers of the released recipe with its own λ are of an earlier version, which had no such rule and
+needed none.
 *Networks alone* is our search without its rounds of linear algebra."""
 
 RATES_DIFFER = """\
@@ -102,8 +102,11 @@ objective prefers the wrong one; the two are equal at λ = 1/108. The authors' o
 below."""
 
 ONE_SET_TELLS = """\
-The authors' scripts draw one data set for all trials of a function. These are the three functions whose rates
-differ most from those printed, with such sets: what the set makes of a rate is the spread along a row."""
+The authors' scripts draw one data set for all trials of a function. These are the three functions whose
+rates differ most from those printed, with such sets: what the set makes of a rate is the spread along a
+row. It does not explain the printed rates of the sigmoid and of `x*y/2+z/2`; nor do trials that began
+again, of which there is none, nor an eye. What does is not known: another state of the scripts, or another
+way to count."""
 
 CONDITIONS_TELL = """\
 The paper says that 10 % of noise still let it find the right equations, and that `(x+y*z)**3` was found
