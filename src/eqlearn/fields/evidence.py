@@ -61,7 +61,7 @@ class Standard:
         share = min(1.0, fullest.noise / (fullest.misfit + fullest.noise + floor))
         few = min(settings.systematic_rows, regression.independent)
         observations = few + share * (regression.independent - few)
-        none = regression.fitted(())
+        none = replace(regression.fitted(()), loss=1.0)  # also where coefficients of experiments are left out
         return cls(observations, fullest.noise, floor, regression.independent, regression.count, none)
 
     def unexplained(self, loss: float, noise: float) -> bool:
