@@ -127,11 +127,7 @@ def formula_laws(
     points, curve, spread, start = _table(fit, places)
     if not np.isfinite(curve).all() or np.ptp(curve) == 0:
         return []
-    variable = real_symbol(fit.term.variable)
-    # What saturates has the simplest pole there is, which a noisy table seldom leads to.
-    middle = float(np.median(points))
-    saturated = fitted(2 * float(np.median(curve))) * variable / (variable + fitted(middle))
-    tried = [Equation(saturated, [fit.term.variable])] if middle else []
+    tried: list[Equation] = []
     for kind in KINDS:
         front = discover(
             points[:, None], curve, primitives=primitives, variables=[fit.term.variable],

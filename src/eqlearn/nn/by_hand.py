@@ -113,7 +113,8 @@ class Scratch(list[Any]):
 
 # SciPy's sigmoid takes three times as long, to be right also where exponentials overflow: to zero, here.
 _ARRAYS = Algebra("numpy", sigmoid=lambda g: 1 / (1 + np.exp(-g)))
-# A chunk's buffers hold about so many numbers each: all that one step needs of them stays in a core's cache.
+# A chunk's buffers hold about so many numbers each, so that what one step needs of them stays in a core's
+# cache (1 MB). 200 members there and back take 5.0 ms; by 2**15, with many more calls, 6.5; by 2**20, 6.0.
 _IN_CACHE = 2**18
 
 

@@ -32,9 +32,6 @@ from eqlearn.symbolic.expressions import fitted, parts, reading_order, real_symb
 from eqlearn.symbolic.parametric import Constant, Formula
 from eqlearn.symbolic.varying import varying_name
 
-# So many groups show which of their parameters others make up for.
-_GROUPS = 8
-
 
 @dataclass(frozen=True, eq=False)
 class Draft:
@@ -135,7 +132,8 @@ def refitted(
         values[:, :count] = torch.tensor(equation.constants, dtype=torch.float64)
         for k, name in enumerate(names):
             values[:, count + k] = start[name]
-        loose = _made_up_for(structure, rows, values)
+        some = rows.of_groups(torch.arange(min(settings.compared, rows.count)))
+        loose = _made_up_for(structure, some, values)
         if loose is None:
             break
         simple = int(math.copysign(1, structure.start[loose]))
@@ -167,10 +165,9 @@ def structure_of(equation: Equation, columns: int) -> Structure:
     )  # fmt: skip
 
 
-def _made_up_for(structure: Structure, rows: GroupedRows, values: torch.Tensor) -> int | None:
+def _made_up_for(structure: Structure, some: GroupedRows, values: torch.Tensor) -> int | None:
     """A parameter that others can make up for, a common one before a varying one; none if there is none. The
     varying ones may differ between groups: in 20 - c1 + c1*exp(-x), nothing makes up for 20."""
-    some = rows.of_groups(torch.arange(min(_GROUPS, rows.count)))
     aside = 1 + 0.03 * torch.sin(
         1.0 + torch.arange(values.shape[1]) + 1.7 * torch.arange(some.count)[:, None]
     )

@@ -19,7 +19,8 @@ class GroupSettings:
     column varies the constants, neighbouring values of it with fewer rows than `min_level_rows` are one
     group. For a law of a constant there must be `min_points` values of it; laws are looked for in `max_forms`
     of the equation, without the strategies `left_out_of_laws`, which take half of the time for sums of many
-    functions. Constants are taken for functions of one another from a correlation of `min_correlation`.
+    functions. Constants are taken for functions of one another from a correlation of `min_correlation`;
+    in how many groups others could make up for a parameter is asked is `compared`.
     """
 
     max_searches: int = 8
@@ -40,6 +41,7 @@ class GroupSettings:
     max_forms: int = 3
     min_points: int = 6
     min_correlation: float = 0.9
+    compared: int = 8
 
     def __post_init__(self) -> None:
         check_fields(
