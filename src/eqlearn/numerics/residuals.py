@@ -6,7 +6,8 @@ import math
 from itertools import combinations_with_replacement
 
 import numpy as np
-from scipy.special import fdtrc
+from scipy.special import fdtrc, ndtri
+from scipy.stats import rankdata
 
 from eqlearn.numerics.criteria import LEAST_NOISE, NEGLIGIBLE, NO_NOISE_CHANCE
 
@@ -17,25 +18,27 @@ def looks_like_noise(
     columns: np.ndarray, residual: np.ndarray, *, waves: int = 40, rows: int = 400, fewest: int = 60
 ) -> bool:
     """Whether residuals `(rows,)` could be noise to columns `(rows, columns)`, by an F test of the part that
-    the columns, their squares and waves of random frequencies (Rahimi & Recht 2007) explain. Of fewer than
-    `fewest` rows it is not said: anything could be noise to so few."""
+    the columns, their squares and waves of random frequencies (Rahimi & Recht 2007) explain, of them and of
+    their ranks, in which a few large ones do not hide the others. Of fewer than `fewest` rows it is not said:
+    anything could be noise to so few."""
     if len(residual) < fewest:
         return False
     x, left = _thinned(columns, residual, rows)
     features = np.column_stack([np.ones(len(x)), x, x**2, _waves(x, waves)])[:, : len(x) // 4]
-    return _by_chance(features, left, 0)[0]
+    return all(_by_chance(features, values, 0)[0] for values in (left, _scores(left)))
 
 
-def shows_noise(
-    columns: np.ndarray, y: np.ndarray, *, most: float, rows: int = 1000, fewest: int = 150
-) -> bool:
-    """Whether values `(rows,)` hold noise, of at most this part of their spread, whatever their law may be: a
-    polynomial with a sixth as many terms as there are rows leaves what as many waves explain no better than
-    chance would. Of exact values it leaves something smooth. Fewer than `fewest` rows don't tell."""
+def noise_seen(columns: np.ndarray, y: np.ndarray, *, rows: int = 1000, fewest: int = 150) -> float | None:
+    """The part of the spread of values `(rows,)` that is noise, whatever their law may be, 0 where they are
+    exact: what a polynomial with a sixth as many terms as there are rows leaves of noise is explained by as
+    many waves no better than by chance; what it leaves of exact values is smooth. None of fewer than `fewest`
+    rows, which don't tell."""
     if len(y) < fewest:
-        return False
+        return None
     x, values = _thinned(columns, y, rows)
     spread = float(values.std())
+    if np.ptp(values) == 0:
+        return 0.0
     polynomial, _ = np.linalg.qr(_monomials(x, len(x) // 6))
 
     def beside(v: np.ndarray) -> np.ndarray:
@@ -45,7 +48,7 @@ def shows_noise(
 
     waves = beside(_waves(x, (len(x) // 3 - polynomial.shape[1]) // 2))
     chance, noise = _by_chance(waves, beside(values), polynomial.shape[1])
-    return chance and LEAST_NOISE * spread < noise < most * spread
+    return noise / spread if chance and noise > LEAST_NOISE * spread else 0.0
 
 
 def _by_chance(features: np.ndarray, left: np.ndarray, used: int) -> tuple[bool, float]:
@@ -62,6 +65,11 @@ def _by_chance(features: np.ndarray, left: np.ndarray, used: int) -> tuple[bool,
         return False, 0.0
     by_chance = fdtrc(count, free, explained / count * free / rest) > NO_NOISE_CHANCE
     return bool(by_chance), math.sqrt(rest / free)
+
+
+def _scores(values: np.ndarray) -> np.ndarray:
+    """Normal values in the order of these."""
+    return np.asarray(ndtri(rankdata(values) / (len(values) + 1)))
 
 
 def _thinned(columns: np.ndarray, values: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,9 +7,11 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from eqlearn.errors import NotFinite
 from eqlearn.numerics.budget import Deadline
-from eqlearn.numerics.residuals import looks_like_noise
+from eqlearn.numerics.residuals import looks_like_noise, noise_seen
 from eqlearn.search.ansatz.stepwise import stepwise_sums
 from eqlearn.search.candidate import (
     Candidate,
@@ -111,8 +113,13 @@ class Archive:
             little = not best.exact and best.training_error < reading.max_noise
             little = little and best.complexity <= reading.max_brief
             self._judged = best
-            self._settled = little and all(looks_like_noise(table.X, one) for one in left)
+            self._settled = little and all(self._only_noise(one) for one in left)
         return self._settled
+
+    def _only_noise(self, left: np.ndarray) -> bool:
+        """Whether what a law leaves is noise, and no more, to both tests of it."""
+        X = self.finisher.training.X
+        return looks_like_noise(X, left) and noise_seen(X, left) != 0
 
     @property
     def seen_front(self) -> tuple[Candidate, ...]:

@@ -20,7 +20,7 @@ import torch
 from eqlearn.errors import InvalidArgument
 from eqlearn.nn.primitives import PrimitivesLike, RegistrySnapshot, lookup, parse_kinds
 from eqlearn.numerics.budget import Deadline, one_thread
-from eqlearn.numerics.residuals import shows_noise
+from eqlearn.numerics.residuals import noise_seen
 from eqlearn.search.ansatz.target_transform import transforms
 from eqlearn.search.archive import Archive
 from eqlearn.search.candidate import Candidate, Rule, choose, find_rule
@@ -219,7 +219,10 @@ def discover(
     through = tuple(transforms(vocabulary.unary, samples.y, features.outputs[0]))
     sparsifier = settings.half if penalty == "half" else settings.l0
     visible, largest = shown.X[:, features.columns], settings.reading.max_noise
-    noisy = all(shows_noise(visible, target, most=largest) for target in shown.y.T)
+    seen_noise = [noise_seen(visible, target) for target in shown.y.T]
+    noisy = all(noise is not None and 0 < noise < largest for noise in seen_noise)
+    # In a budget, what is left of exact values is worth all of it.
+    gives_up = seconds is None or any(noise != 0 for noise in seen_noise)
     how = (sparsifier, hidden_layers, settings, noisy)
     problem = Problem(samples, features, vocabulary, waves, through, *how)
     curriculum = Curriculum(settings, hidden_layers, features, samples.rows, seed)
@@ -237,7 +240,7 @@ def discover(
                 failures.update(result.failures)
                 if progress is not None:
                     progress(Progress(rounds, started, time.time() - began, archive.best, archive.seen_front))
-                ended = _ended(archive, rounds, started, restarts, deadline, settings, curriculum)
+                ended = _ended(archive, rounds, started, restarts, deadline, gives_up, curriculum)
                 if ended:
                     break
     except KeyboardInterrupt:
@@ -327,10 +330,11 @@ def _ended(
     started: int,
     restarts: int | None,
     deadline: Deadline,
-    settings: Settings,
+    gives_up: bool,
     curriculum: Curriculum,
 ) -> str:
-    """Why the search is over, or nothing."""
+    """Why the search is over, or nothing; where rounds bring no gain it `gives_up`, or else goes on."""
+    settings = curriculum.settings
     # Where an exact formula is long, the next few rounds may say the same in fewer words.
     if archive.complete and (_brief(archive.best, settings) or rounds >= settings.reading.patience):
         return "exact"
@@ -340,6 +344,7 @@ def _ended(
         return "out of restarts"
     if not settings.networks and not curriculum.evolves and rounds >= len(curriculum.scheduled):
         return "no further gain"
-    if rounds >= curriculum.first_pass and archive.rounds_without_gain >= curriculum.patience:
+    patience = curriculum.patience if gives_up or archive.settled else math.inf
+    if rounds >= curriculum.first_pass and archive.rounds_without_gain >= patience:
         return "no further gain"
     return ""

@@ -89,6 +89,8 @@ class IslandSettings:
     or `shortening` more once something is exact, the `last` best at different prices (`noisy_last` in noise)
     are fitted in `last_steps`; of laws that are exact at once, `kept` are taken. A search in noise ends after
     `patience` rounds without a better score. What would make a tree whole has at most `closing_terms` terms.
+    Of exact values, every second island has the `beside` simplest subexpressions as terms beside its trees,
+    on `rows_beside` rows, and asks whether a sum is exact if it leaves less than the part `nearly`.
     """
 
     members: int = 300
@@ -111,6 +113,9 @@ class IslandSettings:
     kept: int = 4
     patience: int = 4
     closing_terms: int = 10
+    beside: int = 60
+    rows_beside: int = 200
+    nearly: float = 1e-12
 
 
 @tuned
