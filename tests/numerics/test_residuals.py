@@ -92,3 +92,12 @@ def test_of_few_rows_nothing_is_said_to_be_noise():
     x = np.linspace(-2, 2, 10)[:, None]
 
     assert not looks_like_noise(x, np.random.default_rng(0).normal(size=10))
+
+
+def test_a_few_large_residuals_do_not_hide_what_the_others_have_in_common():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(400, 3))
+    heavy = rng.standard_t(1.5, size=400)
+
+    assert looks_like_noise(x, heavy)
+    assert not looks_like_noise(x, heavy + 3 * x[:, 1])

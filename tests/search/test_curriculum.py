@@ -45,6 +45,16 @@ def test_the_first_rounds_run_alone_strategies_by_fours_and_islands_without_end(
     assert [next(endless).method for _ in range(20)] == ["evolution"] * 20
 
 
+def test_an_island_comes_after_each_strategy_from_the_first_island_on():
+    curriculum = curriculum_of()
+    names = [strategy.name for strategy in curriculum.scheduled]
+    first = names.index("evolution")
+
+    assert names[first::2] == ["evolution"] * len(names[first::2])
+    assert "evolution" not in names[first + 1 :: 2]
+    assert names[: curriculum.settled_pass].count("evolution") == 3
+
+
 def test_a_generation_holds_its_rounds_and_no_others():
     curriculum = curriculum_of()
 

@@ -12,7 +12,7 @@ from eqlearn import errors
 from eqlearn.nn import primitives
 from eqlearn.nn.primitives import Primitive, lookup, register
 from eqlearn.search.search import discover
-from eqlearn.search.settings import Settings
+from eqlearn.search.settings import IslandSettings, Settings
 from eqlearn.symbolic.equation import Equation
 from eqlearn.verify.judge import judge
 
@@ -144,6 +144,25 @@ def test_a_time_budget_is_kept():
 
     assert found.ended in ("out of time", "no further gain")
     assert time.monotonic() - began < 4.0 * 1.1 + 1.0  # a busy machine gets a second
+
+
+TINY = Settings(
+    strategies=("linear", "evolution"),
+    island=IslandSettings(members=30, generations=2, entries=60, offered=30, fitted=4),
+)
+
+
+def test_exact_values_are_searched_as_long_as_the_budget_lasts():
+    X, y = sample("sin(x*exp(y))/(1.3 + cos(3*x - y))", ("x", "y"), low=0.5, rows=200)
+
+    assert discover(X, y, settings=TINY).ended == "no further gain"  # without a budget
+    assert discover(X, y, settings=TINY, seconds=4.0).ended in ("out of time", "exact")
+
+
+def test_a_search_in_noise_ends_when_its_law_leaves_nothing_else():
+    X, y = sample("3*x - y", ("x", "y"), rows=200, noise=0.1)
+
+    assert discover(X, y, settings=TINY, seconds=60.0).ended == "no further gain"
 
 
 # The budget is in time of the processor: the clock on the wall would also measure other processes. And in a

@@ -57,13 +57,13 @@ class Curriculum:
 
     @cached_property
     def scheduled(self) -> tuple[Strategy, ...]:
-        """The rounds before networks or islands alone: strategies, from the first island on with an island
-        after every third one."""
+        """The rounds before networks or islands alone: strategies, from the first island on with one
+        after each."""
         if not self.evolves:
             return tuple(s for s in self.strategies if s is not EVOLUTION)
         first = self.strategies.index(EVOLUTION)
         rest = self.strategies[first + 1 :]
-        turns = [turn for i in range(0, len(rest), 3) for turn in (*rest[i : i + 3], EVOLUTION)]
+        turns = [turn for strategy in rest for turn in (strategy, EVOLUTION)]
         return (*self.strategies[: first + 1], *turns)
 
     @property
@@ -75,6 +75,14 @@ class Curriculum:
     def first_pass(self) -> int:
         """How many rounds come before a search in noise may end: every strategy and every lesson once."""
         return len(self.scheduled) + (0 if self.evolves else len(self.lessons) * 3 // 2)
+
+    @property
+    def settled_pass(self) -> int:
+        """The same where what the best law leaves is noise: strategies that could tell no more are done at
+        once, and some islands are enough."""
+        islands = [place for place, s in enumerate(self.scheduled) if s is EVOLUTION]
+        some = islands[: self.settings.island.enough]
+        return 1 + some[-1] if some else self.first_pass
 
     def generation(self, number: int) -> int | None:
         """How many rounds run in parallel from round `number` on, None for all that follow; none of them sees

@@ -221,8 +221,7 @@ def discover(
     visible, largest = shown.X[:, features.columns], settings.reading.max_noise
     seen_noise = [noise_seen(visible, target) for target in shown.y.T]
     noisy = all(noise is not None and 0 < noise < largest for noise in seen_noise)
-    # In a budget, what is left of exact values is worth all of it.
-    gives_up = seconds is None or any(noise != 0 for noise in seen_noise)
+    gives_up = seconds is None or any(noise != 0 for noise in seen_noise)  # exact values are worth all of it
     how = (sparsifier, hidden_layers, settings, noisy)
     problem = Problem(samples, features, vocabulary, waves, through, *how)
     curriculum = Curriculum(settings, hidden_layers, features, samples.rows, seed)
@@ -344,7 +343,8 @@ def _ended(
         return "out of restarts"
     if not settings.networks and not curriculum.evolves and rounds >= len(curriculum.scheduled):
         return "no further gain"
+    first = curriculum.settled_pass if archive.settled else curriculum.first_pass
     patience = curriculum.patience if gives_up or archive.settled else math.inf
-    if rounds >= curriculum.first_pass and archive.rounds_without_gain >= patience:
+    if rounds >= first and archive.rounds_without_gain >= patience:
         return "no further gain"
     return ""

@@ -21,7 +21,7 @@ SCIENCE = "id square sin1 cos exp log sqrt inv tanh mul div pow"
 # The strategies of the package, the cheapest first; `strategies.STRATEGIES` says what each looks for.
 STRATEGY_ORDER = (
     "linear", "rational", "profiled", "affine", "span", "subsets", "products", "evolution",
-    "symmetry", "pairs", "sums", "wide-span", "elimination",
+    "wide-span", "sums", "symmetry", "pairs", "elimination",
 )  # fmt: skip
 MAX_DEGREE = 8  # polynomials of a higher one come to rounding near any smooth function of one column
 # What `sketches`, an earlier name of `strategies`, called some of them.
@@ -88,9 +88,8 @@ class IslandSettings:
     `entries`. A node costs between the two of `parsimony`, in logarithms of the error. After `generations`,
     or `shortening` more once something is exact, the `last` best at different prices (`noisy_last` in noise)
     are fitted in `last_steps`; of laws that are exact at once, `kept` are taken. A search in noise ends after
-    `patience` rounds without a better score. What would make a tree whole has at most `closing_terms` terms.
-    Of exact values, every second island has the `beside` simplest subexpressions as terms beside its trees,
-    on `rows_beside` rows, and asks whether a sum is exact if it leaves less than the part `nearly`.
+    `patience` rounds without a better score, and `enough` islands where the best law leaves noise alone. What
+    would make a tree whole has at most `closing_terms` terms.
     """
 
     members: int = 300
@@ -112,10 +111,8 @@ class IslandSettings:
     last_steps: int = 40
     kept: int = 4
     patience: int = 4
+    enough: int = 3
     closing_terms: int = 10
-    beside: int = 60
-    rows_beside: int = 200
-    nearly: float = 1e-12
 
 
 @tuned
@@ -211,7 +208,7 @@ class Settings:
     take more than `max_multiplications`. `rows` is how many rows the search itself sees (all rows serve the
     last fit). `validation` is the fraction held out when there are at least `enough_rows`. `patience` is how
     many rounds without a better score end a search in noisy data. `strategies` are tried in this order; from
-    "evolution" on, an island of trees after every third of them, and then islands alone. Without it,
+    "evolution" on, an island of trees after each of them, and then islands alone. Without it,
     networks are drawn after the strategies; with no strategies, networks find it all, and without `networks`
     the strategies.
     The first rounds, so many as run `alone`, take little time; of the strategies after them so many as are

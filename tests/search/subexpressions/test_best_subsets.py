@@ -1,5 +1,7 @@
 """Sums of few subexpressions are found in noise, and too few rows are left alone."""
 
+from dataclasses import replace
+
 import pytest
 
 from eqlearn.search.subexpressions.best_subsets import subset_ansatzes
@@ -23,6 +25,23 @@ def test_in_noise_the_law_is_among_the_proposals():
 
     assert min(float(deviation_of(a, problem).std()) for a in proposals) < 0.11
     assert min(len(a.readout.inputs) + len(a.readout.units) for a in proposals) == 2
+
+
+@pytest.mark.parametrize(
+    ("law", "names", "low"),
+    [
+        ("exp(-a**2 - b)", ("a", "b"), 0.0),
+        ("exp(-a/b)*c", ("a", "b", "c"), 0.3),
+        ("tanh(a*b - c)", "abc", -1.0),
+    ],
+)
+def test_a_function_of_a_sum_is_found_where_noise_leaves_some_rows_without_a_value(law, names, low):
+    problem = replace(problem_of(law, tuple(names), low=low, high=2.0, noise=0.02), noisy=True)
+    spread = float(problem.samples.y.std())
+
+    best = min(float(deviation_of(a, problem).std()) for a in subset_ansatzes(problem))
+
+    assert best < 0.022 * spread  # the noise, and little more
 
 
 def test_few_rows_and_a_time_that_is_up_give_nothing():

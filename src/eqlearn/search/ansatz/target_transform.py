@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
+import sympy as sp
 import torch
 from torch import Tensor
 
@@ -13,6 +15,7 @@ from eqlearn.functions import TORCH
 from eqlearn.nn.primitives import Plain, Primitive, lookup
 from eqlearn.search.networks.fit import Fit
 from eqlearn.search.networks.population import Population
+from eqlearn.symbolic.tape import Tape, lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,40 @@ def transforms(primitives: Sequence[Primitive], y: Tensor, unit: float = 1.0) ->
     return [transform for transform in found if transform is not None]
 
 
+@np.errstate(all="ignore")
+def noisy_transforms(
+    primitives: Sequence[Primitive], y: Tensor, unit: float, rows: int
+) -> list[tuple[TargetTransform, np.ndarray]]:
+    """Transforms of a single target that holds noise, and the weights of its rows: the unit's slope, by which
+    noise of what is fitted comes to be that of the target. Rows count nothing that noise has put where a
+    transform has no value, or that are as near to those as it put them off. At least so many `rows` have to
+    count, by their weights."""
+    sign = -1.0 if float(y.median()) < 0 else 1.0
+    found = []
+    for primitive in dict.fromkeys(p for p in primitives if p.name != "id"):
+        amplitude = sign if primitive.name in SCALE_FREE else 1.0 / unit
+        values = undone(primitive, (y[0] / amplitude).numpy())
+        sure = _beyond_noise(y[0].numpy(), np.isfinite(values))
+        weights = np.where(sure, np.abs(slope_of(primitive, np.nan_to_num(values))), 0.0)
+        weights = np.where(np.isfinite(weights), weights, 0.0) ** 2
+        if not weights.any() or weights.sum() ** 2 < rows * np.square(weights).sum():
+            continue
+        target = torch.from_numpy(np.where(weights > 0, np.nan_to_num(values), 0.0))[None]
+        found.append((TargetTransform(primitive, target, amplitude), np.sqrt(weights / weights.mean())))
+    return found
+
+
+def _beyond_noise(y: np.ndarray, allowed: np.ndarray) -> np.ndarray:
+    """Which of the values that are `allowed` are farther from those that are not than the farthest of these
+    is from them: noise may have moved them as far."""
+    if allowed.all() or not allowed.any():
+        return allowed
+    off = np.abs(y[~allowed, None] - y[allowed])
+    found = allowed.copy()
+    found[allowed] = off.min(axis=0) > off.min(axis=1).max()
+    return found
+
+
 def transformed(unit: Primitive, y: Tensor, amplitude: float) -> TargetTransform | None:
     """The transform of `amplitude` times a unit, where the values allow it."""
     values = (y / amplitude).numpy()
@@ -92,3 +129,22 @@ def transformed(unit: Primitive, y: Tensor, amplitude: float) -> TargetTransform
     if not bool(torch.isfinite(target).all()):
         return None
     return TargetTransform(unit, target, amplitude, float(target.std()) or 1.0)
+
+
+def slope_of(function: Primitive, values: np.ndarray) -> np.ndarray:
+    """A function's derivative at each value: by its formula where there is one, else by back-propagation."""
+    at, slope = torch.from_numpy(np.ascontiguousarray(values)), _derivative(function)
+    if slope is not None:
+        constants = [torch.tensor(float(c), dtype=torch.float64) for c in slope.constants]
+        return np.broadcast_to(np.asarray(slope.run(TORCH, [at], constants)), values.shape)
+    with torch.enable_grad():
+        at.requires_grad_()
+        (found,) = torch.autograd.grad(function(at).sum(), at)
+    return found.numpy()
+
+
+@cache
+def _derivative(function: Primitive) -> Tape | None:
+    g = sp.Symbol("g", real=True)
+    slope = sp.diff(function.symbolic(g), g)
+    return None if slope.has(sp.sign, sp.Derivative, sp.Subs) else lower(slope, [g])

@@ -22,7 +22,7 @@ from eqlearn.search.evolution.trees import Trees
 def wanted(trees: Trees, values: np.ndarray, places: np.ndarray, target: np.ndarray) -> np.ndarray:
     """What the nodes at `places` would have to be, `(members, rows)`; NaN where nothing would do."""
     at = np.zeros(len(trees), dtype=int)
-    aim = np.broadcast_to(target, (len(trees), target.shape[-1])).copy()
+    aim = np.broadcast_to(target, (len(trees), len(target))).copy()
     while (active := np.flatnonzero(at < places)).size:
         aim[active] -= trees.shift[active, at[active], None]
         aim[active] /= trees.factor[active, at[active], None]

@@ -78,8 +78,7 @@ def _name(how: Primitive | str) -> Primitive | str:
 
 
 class Island:
-    """A population of trees for one target `(rows,)` of columns `(columns, rows)`, `beside` any sum in the
-    span of an orthonormal basis `(rows, dimensions)` that holds the constant."""
+    """A population of trees for one target `(rows,)` of columns `(columns, rows)`."""
 
     def __init__(
         self,
@@ -89,12 +88,10 @@ class Island:
         operations: Operations,
         settings: IslandSettings,
         rng: np.random.Generator,
-        beside: np.ndarray | None = None,
     ) -> None:
         self.X, self.y, self.settings, self.rng, self.operations = X, y, settings, rng, operations
-        self.spread = float(np.square(y - y.mean()).sum())
-        self.beside = np.full((len(y), 1), len(y) ** -0.5) if beside is None else beside
-        self.about = self.outside(y)
+        self.about = y - y.mean()
+        self.spread = float(self.about @ self.about)
         self.directions = rng.normal(size=(len(y), 2))
         trees, fits = bank_trees(bank, operations, settings.max_nodes)
         kept = np.flatnonzero(fits)
@@ -103,22 +100,18 @@ class Island:
         first = self.rated(self.stock)
         self.population = self.selected(first)
 
-    def outside(self, values: np.ndarray) -> np.ndarray:
-        """What values `(..., rows)` have outside of the span beside the trees."""
-        return np.asarray(values - (values @ self.beside) @ self.beside.T)
-
     @np.errstate(all="ignore")
     def rated(self, trees: Trees) -> Rated:
         """The trees scaled to the target, those that are not finite left out."""
         value, _ = trees.evaluate(self.X)
         # The root's own factor and shift are fitted anew.
         plain = value[0]
-        about = self.outside(plain)
+        about = plain - plain.mean(axis=1, keepdims=True)
         square = (about * about).sum(axis=1)
         slope = about @ self.about / square
-        error = (self.about @ self.about - slope * (about @ self.about)) / self.spread
+        error = 1 - slope * (about @ self.about) / self.spread
         largest = np.abs(plain).max(axis=1)
-        fine = np.isfinite(slope) & np.isfinite(error) & (square > 1e-16 * largest**2 * len(self.y))
+        fine = np.isfinite(slope) & np.isfinite(error) & (square > 1e-20 * largest**2 * len(self.y))
         # Differences of squares lose half of the digits.
         close = np.flatnonzero(fine & (error < 1e-8))
         if close.size:
@@ -278,13 +271,7 @@ class Island:
         every = np.arange(len(trees))
         with np.errstate(all="ignore"):
             slope = trees.slopes(values)[places, every]
-        target = np.broadcast_to(self.y, (len(trees), len(self.y)))
-        if self.beside.shape[1] > 1:
-            # What the sum beside a tree makes up is none of its business.
-            with np.errstate(invalid="ignore"):
-                left = self.outside(self.y - values[0])
-            target = np.where(plain[:, None], target, values[0] + np.nan_to_num(left))
-        aim = wanted(trees, values, places, target)
+        aim = wanted(trees, values, places, self.y)
         # Not all of the bank: another part of it for each generation keeps the population varied.
         part = rng.choice(len(self.values), size=min(settings.offered, len(self.values)), replace=False)
         prices = rng.choice(self.prices, size=len(trees))
@@ -345,7 +332,7 @@ class Island:
             place = order % length
             by = slopes[place, every] * np.where((order < length)[..., None], plain[place, every], 1.0)
             by = np.where(usable[..., None], by, 0.0)
-            residual, by = self.outside(values[0] - self.y), self.outside(by)
+            residual = values[0] - self.y
             return Normal.summed([(torch.from_numpy(residual), torch.from_numpy(by), None)], rows)
 
         start = torch.from_numpy(np.take_along_axis(numbers, order, 1))

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
-import sympy as sp
 import torch
 
-from eqlearn.functions import TORCH
 from eqlearn.nn.primitives import Primitive
 from eqlearn.search.ansatz.layout import Sum, Unit
+from eqlearn.search.ansatz.target_transform import slope_of
 from eqlearn.search.networks.structures import Vocabulary
 from eqlearn.search.subexpressions.bank import OPERATIONS
-from eqlearn.symbolic.tape import Tape, lower
 
 EMPTY = -1
 _SIGNS = ("+", "-", "*", "/")
@@ -281,22 +279,3 @@ def applied(function: Primitive, values: np.ndarray) -> np.ndarray:
     """A function of an array."""
     found: torch.Tensor = function(torch.from_numpy(np.ascontiguousarray(values)))
     return found.numpy()
-
-
-def slope_of(function: Primitive, values: np.ndarray) -> np.ndarray:
-    """A function's derivative at each value: by its formula where there is one, else by back-propagation."""
-    at, slope = torch.from_numpy(np.ascontiguousarray(values)), _derivative(function)
-    if slope is not None:
-        constants = [torch.tensor(float(c), dtype=torch.float64) for c in slope.constants]
-        return np.broadcast_to(np.asarray(slope.run(TORCH, [at], constants)), values.shape)
-    with torch.enable_grad():
-        at.requires_grad_()
-        (found,) = torch.autograd.grad(function(at).sum(), at)
-    return found.numpy()
-
-
-@cache
-def _derivative(function: Primitive) -> Tape | None:
-    g = sp.Symbol("g", real=True)
-    slope = sp.diff(function.symbolic(g), g)
-    return None if slope.has(sp.sign, sp.Derivative, sp.Subs) else lower(slope, [g])

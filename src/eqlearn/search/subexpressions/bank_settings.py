@@ -97,10 +97,12 @@ class AffineSettings:
 class SubsetSettings:
     """Sums of at most `max_terms` of the `entries` of a bank, of which products of columns, at most
     `monomials`, come first; the `beam` best of each size grow and shrink, and `kept` are proposed for the
-    target, and in values that hold noise for each of its transforms."""
+    target, and in values that hold noise for each of its transforms that `min_rows` rows or more have a part
+    in."""
 
     entries: int = 800
     monomials: int = 60
     max_terms: int = 6
     beam: int = 6
     kept: int = 3
+    min_rows: int = 24

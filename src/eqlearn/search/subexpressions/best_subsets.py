@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import information_criterion
 from eqlearn.numerics.subsets import Places, Regression, sparse_path
-from eqlearn.search.ansatz.layout import Ansatz, Sum
+from eqlearn.search.ansatz.layout import Ansatz, Sum, Unit
+from eqlearn.search.ansatz.target_transform import noisy_transforms
 from eqlearn.search.features import Features
 from eqlearn.search.problem import Problem
 from eqlearn.search.subexpressions.bank import Bank, grown, is_for_banks
@@ -23,22 +24,33 @@ def subset_ansatzes(problem: Problem, stop: Callable[[], bool] = never) -> list[
     that hold noise, of its transforms."""
     if not is_for_banks(problem):
         return []
-    settings = problem.settings.subsets
+    settings, y = problem.settings.subsets, target_values(problem, None)
     bank = grown(problem, settings.entries, stop, monomials=settings.monomials, exact=True)
-    about = bank.values - bank.values.mean(axis=1, keepdims=True)
-    found: list[tuple[float, Ansatz]] = []
-    for transform in problem.targets if problem.noisy else problem.targets[:1]:
-        y = target_values(problem, transform)
-        if stop() or not y.std() > 0:
-            continue
-        regression = Regression.of(about.T, y - y.mean())
-        path = sparse_path(regression, settings.max_terms, settings.beam, beside=[()], stop=stop)
-        for score, places in _scored(path, len(y), settings):
-            law = _law(
-                bank, places, regression.fitted(places).coefficients, float(y.mean()), problem.features
-            )
-            found.append((score, in_seen_units(Ansatz(transform, law), problem)))
-    return [ansatz for _, ansatz in found]
+    found = [in_seen_units(Ansatz(None, law), problem) for law in _laws(bank, y, None, problem, stop)]
+    if not problem.noisy:
+        return found
+    units, scale = problem.vocabulary.unary, problem.features.outputs[0]
+    for transform, weights in noisy_transforms(units, problem.samples.y, scale, settings.min_rows):
+        for law in _laws(bank, transform.target[0].numpy(), weights, problem, stop):
+            found.append(Ansatz(None, Sum(units=((Unit(transform.unit, (law,)), transform.amplitude),))))
+    return found
+
+
+def _laws(
+    bank: Bank, y: np.ndarray, weights: np.ndarray | None, problem: Problem, stop: Callable[[], bool]
+) -> Iterator[Sum]:
+    """The best sums of entries for a target whose rows have weights."""
+    settings = problem.settings.subsets
+    if stop() or not y.std() > 0:
+        return
+    w = np.ones(len(y)) if weights is None else weights
+    means, mean = bank.values @ w**2 / (w @ w), float(y @ w**2 / (w @ w))
+    regression = Regression.of((w * (bank.values - means[:, None])).T, w * (y - mean))
+    path = sparse_path(regression, settings.max_terms, settings.beam, beside=[()], stop=stop)
+    for _, places in _scored(path, len(y), settings):
+        coefficients = regression.fitted(places).coefficients
+        constant = mean - float(coefficients @ means[list(places)])
+        yield _law(bank, places, coefficients, constant, problem.features)
 
 
 def _scored(path: dict[Places, float], rows: int, settings: SubsetSettings) -> list[tuple[float, Places]]:
@@ -56,10 +68,9 @@ def _scored(path: dict[Places, float], rows: int, settings: SubsetSettings) -> l
     return sorted(scored)[: settings.kept]
 
 
-def _law(bank: Bank, places: Places, coefficients: np.ndarray, mean: float, features: Features) -> Sum:
+def _law(bank: Bank, places: Places, coefficients: np.ndarray, constant: float, features: Features) -> Sum:
     """The sum of these entries, written out; products of columns as the inputs that they are."""
     inputs = {factors: features.behind + k for k, factors in enumerate(features.products)}
-    constant = mean - float(coefficients @ bank.values[list(places)].mean(axis=1))
     law = Sum(constant=constant)
     for place, coefficient in zip(places, coefficients.tolist(), strict=True):
         product = inputs.get(_factors(bank, bank.places[place]))
