@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from eqlearn import EQL, PRESETS, Phase, environment, train
-from eqlearn.nn.by_hand import MeanSquare, by_hand
+from eqlearn.training.direct import MeanSquaredError
 
 ALWAYS, RATE, PENALTY, A = 10**9, 1e-3, 5e-3, 0.01
 INPUTS = 3
@@ -81,12 +81,12 @@ def plain_steps(rows: int, device: str) -> Callable[[int], None]:
 
 
 def our_steps(members: int | None, rows: int, device: str) -> Callable[[int], None]:
-    preset, (x, y) = PRESETS["paper"], (t.mT.contiguous() for t in data(rows, device))
+    preset, (x, y) = PRESETS["paper"], data(rows, device)
     shape = (INPUTS, 1, preset.primitives)
     net = EQL(*shape, members=members, init=preset.init, seed=0).to(device)
     phase = Phase(name="sparsify", steps=ALWAYS, lr=RATE, penalty=PENALTY)
     run = train(
-        net, lambda m, phase: by_hand(MeanSquare(y), m.propagate(x)), (phase,),
+        net, MeanSquaredError(x, y), (phase,),
         penalty=preset.penalty, optimiser=preset.optimiser, record_every=1,
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ For tensors as small as those of an equation learner, what costs is the number o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -149,7 +149,7 @@ class _Plan:
 
     def __init__(self, network: Any, x: Tensor, raw: Sequence[Tensor]) -> None:
         layers = network.layers
-        self.shapes = _shapes(x, raw)
+        self.shapes, self.skip = _shapes(x, raw), network.skip
         self.lead = torch.broadcast_shapes(x.shape[:-2], raw[0].shape[:-2])
         rows, beside = x.shape[-1], [w.shape[-1] - len(g.units) for g, w in zip(layers, raw[1:], strict=True)]
         widest = rows * max(max(w.shape[-2:]) for w in raw)
@@ -171,6 +171,45 @@ class _Plan:
             pairs = [(dg[some], dh[some]) for dg, dh in backward]
             rooms = [_Room(layer, algebra, *pair) for layer, pair in zip(layers, pairs, strict=True)]
             self.chunks.append((part, rooms))
+
+    def forward(self, weights: Sequence[Any], given: Sequence[Any], y: Any) -> None:
+        """Fills `y` and the buffers; `given` is for the first layer and, where inputs skip, all others."""
+        m, (first, beside) = self.m, given
+        with np.errstate(all="ignore"):
+            for part, rooms in self.chunks:
+                seen = _of(first, part)
+                for room, weight in zip(rooms, weights, strict=False):
+                    m.matmul(weight[part], seen, out=room.g)
+                    for h, value, arguments in room.values:
+                        h[...] = value(*arguments)
+                    if self.skip:
+                        room.h[..., room.units : room.units + beside.shape[-2], :] = _of(beside, part)
+                    seen = room.h
+                m.matmul(weights[-1][part], seen, out=y[part])
+
+    def backward(
+        self, weights: Sequence[Any], given: Sequence[Any], dy: Any, found: Sequence[Any], dx: Any = None
+    ) -> None:
+        """Fills the gradient of each weight and, if it is wanted, that of the inputs."""
+        m, (first, beside) = self.m, given
+        with np.errstate(all="ignore"):
+            for part, rooms in self.chunks:
+                dg, skipped = dy[part], 0
+                for depth in reversed(range(1, len(weights))):
+                    room = rooms[depth - 1]
+                    m.matmul(dg, room.h.swapaxes(-1, -2), out=found[depth][part])
+                    across = m.multiply if dg.shape[-2] == 1 else m.matmul  # of a column and a row
+                    across(weights[depth][part].swapaxes(-1, -2), dg, out=room.dh)
+                    if dx is not None and self.skip:
+                        skipped = skipped + room.dh[..., room.units : room.units + beside.shape[-2], :]
+                    for pulled, pull, of_block in room.pulls:
+                        for place, d in zip(pulled, pull(*of_block), strict=True):
+                            place[...] = d
+                    dg = room.dg
+                m.matmul(dg, _of(first, part).swapaxes(-1, -2), out=found[0][part])
+                if dx is not None:
+                    back = m.matmul(weights[0][part].swapaxes(-1, -2), dg)
+                    dx[part] = back[..., : beside.shape[-2], :] + skipped
 
     def native(self, *tensors: Tensor) -> list[Any]:
         return [t.detach().numpy() for t in tensors] if self.arrays else list(tensors)
@@ -207,53 +246,25 @@ class Propagation:
         return y
 
     def forward(self, x: Tensor, *raw: Tensor) -> tuple[Tensor, Any]:
-        network, plan = self.network, self._plan(x, raw)
-        m, (given, beside) = plan.m, plan.native(network.widen(x, x, 0), x)
+        plan = self.plan(x, raw)
         masks, raws = plan.native(*self.masks), plan.native(*raw)
-        weights = [m.where(mask, w, 0.0) for mask, w in zip(masks, raws, strict=True)]
+        weights = [plan.m.where(mask, w, 0.0) for mask, w in zip(masks, raws, strict=True)]
+        given = plan.native(self.network.widen(x, x, 0), x)
         y = plan.empty(x, raw[-1].shape[-2], x.shape[-1])
-        with np.errstate(all="ignore"):
-            for part, rooms in plan.chunks:
-                seen = _of(given, part)
-                for room, weight in zip(rooms, weights, strict=False):
-                    m.matmul(weight[part], seen, out=room.g)
-                    for h, value, arguments in room.values:
-                        h[...] = value(*arguments)
-                    if network.skip:
-                        room.h[..., room.units : room.units + x.shape[-2], :] = _of(beside, part)
-                    seen = room.h
-                m.matmul(weights[-1][part], seen, out=y[part])
+        plan.forward(weights, given, y)
         return torch.as_tensor(y), (plan, weights, masks, given)
 
     def backward(self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Gradients:
         (x, *raw), (plan, weights, masks, given) = inputs, kept
-        network, m, (above,) = self.network, plan.m, plan.native(dy)
         found = [plan.empty(x, *w.shape[-2:]) for w in raw]
         dx = plan.empty(x, *x.shape[-2:]) if wanted[0] else None
-        with np.errstate(all="ignore"):
-            for part, rooms in plan.chunks:
-                dg, skipped = above[part], 0
-                for depth in reversed(range(1, len(weights))):
-                    room = rooms[depth - 1]
-                    m.matmul(dg, room.h.swapaxes(-1, -2), out=found[depth][part])
-                    across = m.multiply if dg.shape[-2] == 1 else m.matmul  # of a column and a row
-                    across(weights[depth][part].swapaxes(-1, -2), dg, out=room.dh)
-                    if dx is not None and network.skip:
-                        skipped = skipped + room.dh[..., room.units : room.units + x.shape[-2], :]
-                    for pulled, pull, of_block in room.pulls:
-                        for place, d in zip(pulled, pull(*of_block), strict=True):
-                            place[...] = d
-                    dg = room.dg
-                m.matmul(dg, _of(given, part).swapaxes(-1, -2), out=found[0][part])
-                if dx is not None:
-                    back = m.matmul(weights[0][part].swapaxes(-1, -2), dg)
-                    dx[part] = back[..., : x.shape[-2], :] + skipped
-        network.scratch.append(plan)
+        plan.backward(weights, given, plan.native(dy)[0], found, dx)
+        self.network.scratch.append(plan)
         own = (plan.summed(d, w) for d, w in zip(found, raw, strict=True))
-        shaped = [torch.as_tensor(m.where(mask, d, 0.0)) for mask, d in zip(masks, own, strict=True)]
+        shaped = [torch.as_tensor(plan.m.where(mask, d, 0.0)) for mask, d in zip(masks, own, strict=True)]
         return None if dx is None else torch.as_tensor(dx).sum_to_size(x.shape), *shaped
 
-    def _plan(self, x: Tensor, raw: Sequence[Tensor]) -> _Plan:
+    def plan(self, x: Tensor, raw: Sequence[Tensor]) -> _Plan:
         scratch, shapes = self.network.scratch, _shapes(x, raw)
         while scratch:
             plan: _Plan = scratch.pop()
@@ -279,38 +290,16 @@ class SmoothedRoots:
         return torch.where(mask, smoothed_root(w, self.a), 0.0).sum(dim=-1)
 
     def forward(self, *raw: Tensor) -> tuple[Tensor, Any]:
-        value, slope = self._with_slope(*(t.detach() for t in raw))
-        return torch.as_tensor(value), slope
-
-    def backward(self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Gradients:
-        return list(_apart(torch.as_tensor(kept) * dy[..., None], inputs))
-
-    @torch.no_grad()
-    def descend(self, weight: float, raw: Sequence[Tensor]) -> Tensor:
-        """The value; `weight` times its gradient is added to that of the weights, if there is one."""
-        value, slope = self._with_slope(*raw)
-        slope *= weight
-        for w, piece in zip(raw, _apart(torch.as_tensor(slope), raw), strict=True):
-            w.grad = piece.contiguous() if w.grad is None else w.grad.add_(piece)
-        return torch.as_tensor(value)
-
-    def _with_slope(self, *raw: Tensor) -> tuple[Any, Any]:
-        w: Any = _in_a_row(raw)
+        w: Any = _in_a_row(raw).detach()
         mask: Any = _in_a_row(self.masks)
         if w.device.type == "cpu" and w.dtype in (torch.float32, torch.float64):
             w, mask = w.numpy(), mask.numpy()  # half the cost for so few numbers
-        u = (w / self.a).clip(-1.0, 1.0)
-        t = u * u
-        with np.errstate(invalid="ignore", over="ignore"):
-            root = _root(w, u, t, self.a)
-            slope = (3 - t) * u / (4 * root) * mask
-        return (root * mask).sum(-1), slope
+        root, slope = smoothed_slope(w, self.a)
+        return torch.as_tensor((root * mask).sum(-1)), torch.as_tensor(slope * mask)
 
-
-def _apart(row: Tensor, like: Sequence[Tensor]) -> Iterator[Tensor]:
-    """What was in a row, in the shapes of those that it was made of."""
-    pieces = row.split([w.shape[-2] * w.shape[-1] for w in like], dim=-1)
-    return (piece.reshape(w.shape) for piece, w in zip(pieces, like, strict=True))
+    def backward(self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Gradients:
+        pieces = (kept * dy[..., None]).split([w.shape[-2] * w.shape[-1] for w in inputs], dim=-1)
+        return [piece.reshape(w.shape) for piece, w in zip(pieces, inputs, strict=True)]
 
 
 def _in_a_row(tensors: Sequence[Tensor]) -> Tensor:
@@ -323,6 +312,15 @@ def smoothed_root(w: Tensor, a: float) -> Tensor:
     u = (w / a).clamp(min=-1.0, max=1.0)
     root: Tensor = _root(w, u, u * u, a)
     return root
+
+
+def smoothed_slope(w: Any, a: float) -> tuple[Any, Any]:
+    """The same on tensors or arrays, with its slope."""
+    u = (w / a).clip(-1.0, 1.0)
+    t = u * u
+    with np.errstate(invalid="ignore", over="ignore"):
+        root = _root(w, u, t, a)
+        return root, (3 - t) * u / (4 * root)
 
 
 def _root(w: Any, u: Any, t: Any, a: float) -> Any:

@@ -233,7 +233,7 @@ class EQL(nn.Module):
         """The network on feature-major data: `(in, rows)`, or `(members, in, rows)` for separate inputs."""
         if x.dim() > 2 and self.members is not None and x.shape[0] != self.members:
             raise InvalidArgument(f"`x` has inputs for {x.shape[0]} members, the network has {self.members}")
-        if self.training and torch.is_grad_enabled() and not transformed(x) and not self._hooked():
+        if self.training and torch.is_grad_enabled() and not transformed(x) and not self.hooked:
             rule = Propagation(self)
             return by_hand(rule, x, *rule.inputs)
         h = x
@@ -242,7 +242,8 @@ class EQL(nn.Module):
         y: Tensor = self.readout(self.widen(h, x, len(self.hidden)))
         return y
 
-    def _hooked(self) -> bool:
+    @property
+    def hooked(self) -> bool:
         """Whether someone looks at the layers while they compute."""
         inside = (m for layer in self.layers for m in (layer, layer.linear))
         return any(

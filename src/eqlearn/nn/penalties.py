@@ -123,15 +123,5 @@ def over_layers(layers: Sequence[SparseLinear], rule: Penalty) -> Tensor:
     return sum_over(layers, rule)
 
 
-def descend(layers: Sequence[SparseLinear], rule: Penalty, weight: float) -> Tensor | None:
-    """The penalty of these layers where its gradient is written by hand: `weight` times that is added to the
-    parameters' own. None for another penalty, gates or a context."""
-    plain = all(s.gate is None and s.moved is None and s.raw.requires_grad for s in layers)
-    if not (isinstance(rule, SmoothHalf) and plain and len({s.members for s in layers}) == 1):
-        return None
-    roots = SmoothedRoots(rule.a, [layer.mask for layer in layers])
-    return roots.descend(weight, [layer.raw for layer in layers])
-
-
 def _over_entries(values: Tensor, layer: SparseLinear) -> Tensor:
     return torch.where(layer.mask, values, 0.0).sum(dim=(-2, -1))

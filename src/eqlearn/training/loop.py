@@ -14,8 +14,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from eqlearn.errors import Diverged, InvalidArgument, WrongType
-from eqlearn.nn.penalties import Penalty, descend, find_penalty, over_layers, sparsity
+from eqlearn.nn.penalties import Penalty, find_penalty, over_layers, sparsity
 from eqlearn.nn.sparse import prune_, sparse_layers, weights_left
+from eqlearn.training.direct import DirectStep
 from eqlearn.training.members import Failure, Members
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
 from eqlearn.training.schedule import Phase, Schedule, check_schedule
@@ -86,26 +87,29 @@ class Training:
 
     def _run(self) -> Iterator[Record]:
         self.model.train()
-        clock = perf_counter()
+        clock, direct = perf_counter(), DirectStep.of(self)
         for index in range(self.phase, len(self.schedule)):
             phase = self.schedule[index]
             start = self.step if index == self.phase else 0
             for step in range(start, phase.steps):
                 self.phase, self.step = index, step
-                fit, penalty = self._advance(phase, step)
+                ends = step + 1 == phase.steps
+                told, done = ends or (step + 1) % self.record_every == 0, None
+                if direct is not None and phase.clip is None and self.members.all_alive:
+                    done = direct(phase.penalty_at(step), phase.lr_at(step), told)
+                fit, penalty = self._advance(phase, step) if done is None else done
                 self.step += 1
-                ends = self.step == phase.steps
                 if ends and phase.prune_below is not None:
                     prune_(self.model, below=phase.prune_below)
                     self.members.keep_()
-                if ends or self.step % self.record_every == 0:
+                if told:
                     self.seconds += perf_counter() - clock
                     record = self._record(phase, fit, penalty)
                     if self.on_record is not None:
                         self.on_record(record)
                     yield record
                     self.model.train()  # the caller may have evaluated the model
-                    clock = perf_counter()
+                    clock, direct = perf_counter(), DirectStep.of(self)
 
     def _advance(self, phase: Phase, step: int) -> tuple[Tensor, Tensor | None]:
         """Takes one step; returns the loss, and the penalty if it has a weight."""
@@ -122,7 +126,7 @@ class Training:
                 raise InvalidArgument(_wrong_shape(fit, members.count))
             # The objective is the sum of both over the members, failed ones left out of the loss.
             parts, weights = [fit], [members.alive.to(fit.dtype)]
-            if weight > 0 and (penalty := descend(self._layers, self.penalty, weight)) is None:
+            if weight > 0:
                 penalty = over_layers(self._layers, self.penalty)
                 parts, weights = [fit, penalty], [*weights, torch.full_like(penalty, weight)]
             torch.autograd.backward(parts, weights)
