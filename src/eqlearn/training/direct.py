@@ -12,9 +12,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.nn.by_hand import MeanSquare, Propagation, by_hand, smoothed_slope, transformed
+from eqlearn.nn.by_hand import Propagation, arrays, on_arrays, transformed
 from eqlearn.nn.eql import EQL
-from eqlearn.nn.penalties import SmoothHalf
+from eqlearn.nn.penalties import SmoothHalf, smooth_half_slope
 from eqlearn.training.optimisers import RMSPropTF1
 from eqlearn.training.schedule import Phase
 
@@ -35,7 +35,7 @@ class MeanSquaredError:
         self.x, self.target = X.mT.contiguous(), y.mT.contiguous()
 
     def __call__(self, model: EQL, phase: Phase | None = None) -> Float[Tensor, "*members"]:
-        return by_hand(MeanSquare(self.target), model.propagate(self.x))
+        return (model.propagate(self.x) - self.target).square().mean(dim=(-2, -1))
 
 
 class DirectStep:
@@ -45,22 +45,19 @@ class DirectStep:
         network, loss, optimiser = run.model, run.loss, run.optimiser
         self.plan = propagation.plan(loss.x, propagation.inputs)
         network.scratch.append(self.plan)  # between two steps, anyone may have it
-        native, self.members, self.a = self.plan.native, run.members, run.penalty.a
-        raws = [raw.detach() for raw in propagation.inputs]
-        self.shapes = [raw.shape for raw in raws]
-        self.raws = [raw.reshape(-1) for raw in native(*raws)]
-        kept = dict(zip(run.members.parameters, run.members.kept.values(), strict=True))
-        self.kept = [kept[raw].numpy().reshape(-1) for raw in propagation.inputs]
-        self.mask = np.concatenate([mask.reshape(-1) for mask in native(*propagation.masks)])
+        self.members, self.a = run.members, run.penalty.a
+        self.shapes = [raw.shape for raw in propagation.inputs]
+        self.raws = [raw.reshape(-1) for raw in arrays(*propagation.inputs)]
+        self.mask = np.concatenate([mask.reshape(-1) for mask in arrays(*propagation.masks)])
         self.w, self.used, self.slopes = (np.empty(len(self.mask), self.raws[0].dtype) for _ in range(3))
         (self.group,) = optimiser.param_groups
         squares = [optimiser.slot(raw, "mean_square", 1.0) for raw in propagation.inputs]
         self.squares = np.concatenate([square.numpy().reshape(-1) for square in squares])
         for raw, piece in zip(propagation.inputs, self._apart(self.squares), strict=True):
             optimiser.state[raw]["mean_square"] = torch.from_numpy(piece)
-        self.weights, self.found = self._apart(self.used), self._apart(self.slopes)
-        self.given, (self.target,) = native(network.widen(loss.x, loss.x, 0), loss.x), native(loss.target)
-        self.y = self.plan.empty(loss.x, network.out_features, loss.x.shape[-1])
+        self.weights, self.found, self.moved = map(self._apart, (self.used, self.slopes, self.w))
+        *self.given, self.target = arrays(network.widen(loss.x, loss.x, 0), loss.x, loss.target)
+        self.y = np.empty((*self.plan.lead, network.out_features, loss.x.shape[-1]), self.w.dtype)
 
     @classmethod
     def of(cls, run: Any) -> DirectStep | None:
@@ -75,11 +72,12 @@ class DirectStep:
         if gated or network.context is not None or network.hooked or not one or transformed(x):
             return None
         propagation = Propagation(network)
-        plan = propagation.plan(x, propagation.inputs)
+        lead = torch.broadcast_shapes(x.shape[:-2], propagation.inputs[0].shape[:-2])
         whole = (*alive.shape, network.out_features, x.shape[-1])
-        fits = plan.lead == alive.shape and np.broadcast_shapes(loss.target.shape, whole) == whole
+        fits = lead == alive.shape and np.broadcast_shapes(loss.target.shape, whole) == whole
         alike = loss.target.dtype == x.dtype and not (x.requires_grad or loss.target.requires_grad)
-        return cls(run, propagation) if plan.arrays and fits and alike else None
+        known = on_arrays(network, x, propagation.inputs)
+        return cls(run, propagation) if known and fits and alike else None
 
     def __call__(self, weight: float, lr: float, told: bool) -> tuple[Tensor, Tensor | None] | None:
         """The loss and, if it is to be `told`, the penalty of the step that is taken; None where a member
@@ -94,10 +92,11 @@ class DirectStep:
             off *= 2 / numbers
             self.plan.backward(self.weights, self.given, off, self.found)
             if weight > 0:
-                root, slope = smoothed_slope(w, self.a)
+                root, slope = smooth_half_slope(w, self.a)
                 slope *= weight
                 g += slope
-                penalty = self._by_member(root * self.mask) if told else None
+                each = [part.sum(axis=(-2, -1)) for part in self._apart(root * self.mask)] if told else []
+                penalty = torch.as_tensor(sum(each)) if told else None
             g *= self.mask
             health = float(fit.sum()) + float(g @ g)
         if not isfinite(health):
@@ -109,13 +108,12 @@ class DirectStep:
         """RMSProp, as `RMSPropTF1` has it."""
         w, g, squares, decay = self.w, self.slopes, self.squares, self.group["decay"]
         try:
-            for kept, raw in zip(self.kept, self.raws, strict=True):
-                kept[:] = raw
+            self.members.keep_()
             squares *= decay
             squares += (1 - decay) * g * g
             w -= lr * g / np.sqrt(squares + self.group["eps"])
-            for raw, piece in zip(self.raws, self._apart(w), strict=True):
-                raw[:] = piece.reshape(-1)
+            for raw, moved in zip(self.raws, self.moved, strict=True):
+                raw[:] = moved.reshape(-1)
         except BaseException:
             self.members.restore_()  # Ctrl-C between two maps must not leave half a step behind
             raise
@@ -124,6 +122,3 @@ class DirectStep:
         """What is in a row, as the map that each part belongs to."""
         ends = np.cumsum([shape.numel() for shape in self.shapes])
         return [part.reshape(s) for part, s in zip(np.split(row, ends[:-1]), self.shapes, strict=True)]
-
-    def _by_member(self, row: Any) -> Tensor:
-        return torch.as_tensor(sum(part.sum(axis=(-2, -1)) for part in self._apart(row)))

@@ -20,7 +20,7 @@ from eqlearn.training.direct import DirectStep
 from eqlearn.training.members import Failure, Members
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
 from eqlearn.training.schedule import Phase, Schedule, check_schedule
-from eqlearn.training.state import TrainingState, load_optimiser_, named, optimiser_tensors
+from eqlearn.training.state import TrainingState, at_rest, load_optimiser_, named, optimiser_tensors
 from eqlearn.validation.options import check_least
 
 Loss: TypeAlias = Callable[[Any, Phase], Tensor]
@@ -148,7 +148,8 @@ class Training:
     def _record(self, phase: Phase, fit: Tensor, penalty: Tensor | None) -> Record:
         sparse = _is_sparse(self.model)
         if penalty is None:
-            penalty = _settled_sparsity(self.model, self.penalty) if sparse else torch.zeros_like(fit)
+            with at_rest(self.model):  # measuring it must not advance the noise of gates
+                penalty = sparsity(self.model, self.penalty) if sparse else torch.zeros_like(fit)
         left = weights_left(self.model) if sparse else torch.zeros_like(fit, dtype=torch.int64)
         return Record(
             phase=phase.name,
@@ -263,17 +264,6 @@ def _resume(run: Training, state: TrainingState) -> None:
 
 def _is_sparse(model: nn.Module) -> bool:
     return any(True for _ in sparse_layers(model))
-
-
-def _settled_sparsity(model: nn.Module, penalty: Penalty) -> Tensor:
-    """The penalty with deterministic gates: measuring it must not advance their noise."""
-    gates = [layer.gate for layer in sparse_layers(model) if layer.gate is not None]
-    for gate in gates:
-        gate.eval()
-    value = sparsity(model, penalty)
-    for gate in gates:
-        gate.train()
-    return value
 
 
 def _wrong_shape(fit: Tensor, members: int | None) -> str:
