@@ -103,9 +103,9 @@ class _Plan:
 
     chunks: list[tuple[Any, list[_Room]]]
 
-    def __init__(self, network: Any, x: Tensor, raw: Sequence[Tensor]) -> None:
+    def __init__(self, network: Any, x: Tensor, raw: Sequence[Tensor], shapes: Any) -> None:
         layers = network.layers
-        self.shapes, self.skip = _shapes(x, raw), network.skip
+        self.shapes, self.skip = shapes, network.skip
         self.lead = torch.broadcast_shapes(x.shape[:-2], raw[0].shape[:-2])
         rows, beside = x.shape[-1], [w.shape[-1] - len(g.units) for g, w in zip(layers, raw[1:], strict=True)]
         members = self.lead[0] if len(self.lead) == 1 else 0
@@ -162,10 +162,6 @@ class _Plan:
                     dx[part] = back[..., : beside.shape[-2], :] + skipped
 
 
-def _shapes(x: Tensor, raw: Sequence[Tensor]) -> Any:
-    return x.dtype, x.shape, [w.shape for w in raw]
-
-
 def arrays(*tensors: Tensor) -> list[Any]:
     """The tensors as NumPy sees them, in the same memory."""
     return [t.detach().numpy() for t in tensors]
@@ -214,12 +210,12 @@ class Propagation:
         return None if dx is None else dx.sum_to_size(x.shape), *shaped
 
     def plan(self, x: Tensor, raw: Sequence[Tensor]) -> _Plan:
-        scratch, shapes = self.network.scratch, _shapes(x, raw)
+        scratch, shapes = self.network.scratch, (x.dtype, x.shape, [w.shape for w in raw])
         while scratch:
             plan: _Plan = scratch.pop()
             if plan.shapes == shapes:
                 return plan
-        return _Plan(self.network, x, raw)
+        return _Plan(self.network, x, raw, shapes)
 
 
 def _of(values: Any, part: Any) -> Any:

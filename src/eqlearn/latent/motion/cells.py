@@ -248,13 +248,13 @@ class Unrolled:
         if looked_at or cell.places or cell.shape.form == "ode" or not (cell.training and cell.networks):
             return None
         gated = any(linear.gate is not None for network in cell.equations for linear in network.linears)
-        alike = y.shape[:-2] == z.shape[:-2] == (() if cell.members is None else (cell.members,))
+        lead = () if cell.members is None else (cell.members,)
+        alike = y.shape[:-2] == z.shape[:-2] == lead and y.dtype == z.dtype == cell.scales.dtype
         hooked = any(network.hooked for network in cell.equations)
         if gated or hooked or not alike or not torch.is_grad_enabled() or transformed(y):
             return None
         rule = cls(cell, steps)
-        alike = y.dtype == z.dtype == cell.scales.dtype
-        return rule if alike and on_arrays(cell.equations[0], y, rule.raw) else None
+        return rule if on_arrays(cell.equations[0], y, rule.raw) else None
 
     def plain(self, y: Tensor, z: Tensor, *raw: Tensor) -> Tensor:
         states = []
