@@ -127,6 +127,15 @@ def test_another_kind_of_run_is_left_to_the_loop(changed):
     assert DirectStep.of(train(network, MeanSquaredError(x, y), PHASES, **settings)) is None
 
 
+def test_a_hook_on_a_weight_still_sees_its_gradient():
+    run, seen = run_of(MeanSquaredError(*data()), {}), []
+    run.model.readout.raw.register_hook(seen.append)
+
+    next(run)
+
+    assert len(seen) == 7
+
+
 def test_data_of_other_shapes_are_refused():
     with pytest.raises(InvalidArgument, match=r"`X` must be \(rows, in\)"):
         MeanSquaredError(torch.ones(5, 2), torch.ones(5))

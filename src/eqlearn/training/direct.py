@@ -65,18 +65,18 @@ class DirectStep:
         kinds = (EQL, MeanSquaredError, SmoothHalf, RMSPropTF1)
         if (type(network), type(loss), type(run.penalty), type(optimiser)) != kinds:
             return None
-        gated = any(s.gate is not None or not s.raw.requires_grad for s in network.linears)
-        one = len(optimiser.param_groups) == 1 and optimiser.param_groups[0]["momentum"] == 0
-        x, alive = loss.x, run.members.alive
-        if gated or network.context is not None or network.hooked or not one or transformed(x):
+        raws = [linear.raw for linear in network.linears if linear.gate is None]
+        own = [raw for raw in raws if raw.is_leaf and raw.requires_grad and not raw._backward_hooks]
+        groups, x, alive = optimiser.param_groups, loss.x, run.members.alive
+        more = network.context is not None or network.hooked or len(own) < len(network.linears)
+        if more or transformed(x) or len(groups) > 1 or groups[0]["momentum"] != 0:
             return None
         propagation = Propagation(network)
         lead = torch.broadcast_shapes(x.shape[:-2], propagation.inputs[0].shape[:-2])
         whole = (*alive.shape, network.out_features, x.shape[-1])
         fits = lead == alive.shape and np.broadcast_shapes(loss.target.shape, whole) == whole
         alike = loss.target.dtype == x.dtype and not (x.requires_grad or loss.target.requires_grad)
-        known = on_arrays(network, x, propagation.inputs)
-        return cls(run, propagation) if known and fits and alike else None
+        return cls(run, propagation) if fits and alike and on_arrays(network, x, own) else None
 
     def __call__(self, weight: float, lr: float, told: bool) -> tuple[Tensor, Tensor | None] | None:
         """The loss and, if it is to be `told`, the penalty of the step that is taken; None where a member
