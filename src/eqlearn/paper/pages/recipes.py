@@ -33,7 +33,7 @@ def dynamics_beside(system: str, ledgers: Ledgers) -> str:
     rows = (
         ("size of the correlation of latent and parameter", published.correlation),
         ("right equations", published.right),
-        (f"the same, terms below {EYE[0]:.0%} dropped, coefficients within {EYE[1]:.0%}", ""),
+        (f"the same, terms below {100 * EYE[0]:g} % dropped, coefficients within {100 * EYE[1]:g} %", ""),
         ("the ReLU network's error far out over the equations'", "above 1 for several more steps"),
         ("Euler's over the equations'", "above 1"),
         ("trials that began again, their loss being NaN", "not told"),
@@ -48,7 +48,8 @@ def _dynamics_column(system: str, recipe: str, ledger: Mapping[str, Any] | None)
         return [NOT_RUN] * 7
     eql, relu, euler = (by_kind(ledger, kind) for kind in ("eql", "relu", "euler"))
     worked = [t for t in eql.values() if not t["failure"]]
-    began = [t["restarts"] for t in eql.values() if t.get("restarts") is not None]
+    began = [0] * (recipe == "modern")  # a search has none
+    began += [t["restarts"] for t in eql.values() if t.get("restarts") is not None]
     seconds = [t["cpu_seconds"] for t in eql.values() if t.get("cpu_seconds") is not None]
     return [
         f"{median(abs(t['correlation']) for t in worked):.6f}" if worked else "-",
@@ -56,7 +57,7 @@ def _dynamics_column(system: str, recipe: str, ledger: Mapping[str, Any] | None)
         f"{sum(_seen(system, recipe, t['seed'], *t['in_parameter'].items()) for t in worked)} of {len(eql)}",
         times_smaller(worked, relu),
         times_smaller(worked, euler),
-        f"{counted(sum(began), 'time')} in {counted(len(eql), 'seed')}" if began else "none",
+        f"{counted(sum(began), 'time')} in {counted(len(eql), 'seed')}" if began else "not recorded",
         f"{median(seconds):.0f}" if seconds else "",
     ]
 
@@ -99,7 +100,10 @@ def _mean(split: str, key: str, form: str) -> Callable[[Trials], str]:
 
 
 def _share(split: str, key: str) -> Callable[[Trials], str]:
-    return lambda trials: f"{fmean(t[split][key] for t in trials):.1%} ({counted(len(trials), 'seed')})"
+    def told(trials: Trials) -> str:
+        return f"{100 * fmean(t[split][key] for t in trials):.1f} % ({counted(len(trials), 'seed')})"
+
+    return told
 
 
 def _right(trials: Trials) -> str:
