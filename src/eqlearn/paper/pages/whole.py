@@ -146,8 +146,8 @@ small structures through the whole rollout, so that no term is there that the mo
 DYNAMICS_DIFFER = {"kinematics": KINEMATICS_DIFFERS, "oscillator": OSCILLATOR_DIFFERS}
 
 TIMES_TELL = """\
-20,000 steps of the paper's network by its own gradient training. A step of so small a network is mostly
-overhead, which twenty trials trained as one program share."""
+20,000 steps of the paper's network by its own gradient training, on one core. A step is written out on
+arrays; of so small a network it is still mostly overhead, which twenty trials in one program share."""
 
 PEERS_TELL = """\
 Same data, same machine, same run, equal CPU seconds on one thread, every trial counted; each system is told
