@@ -22,6 +22,7 @@ _HOMES = {
     "eqlearn.nn.inits": "INITS Init",
     # Training: how you train them
     "eqlearn.training.schedule": "Phase Schedule",
+    "eqlearn.training.direct": "MeanSquaredError",
     "eqlearn.training.loop": "Record Training train",
     "eqlearn.training.state": "TrainingState restart_seed restarted seeded step_generator",
     "eqlearn.training.optimisers": "RMSPropTF1",

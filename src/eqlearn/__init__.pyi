@@ -110,6 +110,7 @@ from eqlearn.symbolic.parametric import Constant as Constant
 from eqlearn.symbolic.parametric import Refitted as Refitted
 from eqlearn.symbolic.parametric import refit as refit
 from eqlearn.symbolic.varying import Varying as Varying
+from eqlearn.training.direct import MeanSquaredError as MeanSquaredError
 from eqlearn.training.loop import Record as Record
 from eqlearn.training.loop import Training as Training
 from eqlearn.training.loop import train as train

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from torch import nn
 
 from eqlearn.errors import InvalidArgument, NotFinite, UnknownName, WrongType
-from eqlearn.functions import FUNCTIONS
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.inits import INITS, Init
 from eqlearn.nn.primitives import PAPER, PRIMITIVES, lookup
-from eqlearn.nn.sparse import prune_, weights_left
 
 SMALL = "one id square sin mul"
 
@@ -281,87 +279,6 @@ def test_an_init_may_be_given_as_a_value():
 
 
 # Dead weights
-
-
-@given(st.integers(0, 10_000), st.floats(0.05, 0.9), st.sampled_from([None, 3]), st.booleans(), st.booleans())
-@settings(max_examples=80)
-def test_removing_dead_weights_keeps_the_function_exactly(seed, density, members, skip, bias):
-    ends = {f.name for f in FUNCTIONS.values() if f.domain != (-math.inf, math.inf)}
-    limited = {"inv", "div", "pow", *ends}
-    everywhere_defined = " ".join(n for n in PRIMITIVES if n not in limited)
-    sets = [everywhere_defined, "one id*2 mul*2 exp sin sigmoid0"]
-    net = EQL(2, 2, sets, members=members, skip=skip, bias=bias, seed=0).double().eval()
-    random_mask_(net, density, seed)
-    x = data(dtype=torch.float64)
-    before, weights = net(x), weights_left(net)
-
-    left = net.remove_dead_()
-
-    torch.testing.assert_close(net(x), before, rtol=1e-12, atol=1e-12)
-    assert torch.equal(left, weights_left(net))
-    assert bool((left <= weights).all())
-
-
-@given(st.integers(0, 10_000), st.floats(0.1, 0.6))
-@settings(max_examples=40)
-def test_what_is_left_after_removal_can_change_the_output(seed, density):
-    net = random_mask_(EQL(2, 1, "id*3 square mul*2", 2, seed=0).double(), density, seed)
-
-    net.remove_dead_()
-
-    # Large random weights: a cancellation by chance has probability zero.
-    for linear in net.linears:
-        nn.init.normal_(linear.raw, generator=torch.Generator().manual_seed(seed + 1))
-    net(data(dtype=torch.float64)).square().sum().backward()
-    assert all(bool((linear.raw.grad[linear.mask] != 0).all()) for linear in net.linears)
-
-
-def test_units_that_nobody_reads_are_pruned():
-    net = EQL(2, 1, "id sin", 2, seed=0)
-    net.readout.keep_(torch.tensor([[True, False]]))
-
-    net.remove_dead_()
-
-    assert not net.linears[1].mask[1].any()
-
-
-def test_silent_units_are_pruned_with_what_they_feed():
-    net = EQL(2, 1, "id sin", 2, seed=0)
-    net.linears[0].keep_(torch.tensor([[False, False], [True, True]]))
-
-    net.remove_dead_()
-
-    assert not net.linears[1].mask[:, 0].any()
-
-
-def test_a_product_with_a_silent_factor_dies_whole():
-    net = EQL(2, 1, "id mul", 1, seed=0)
-    net.linears[0].keep_(torch.tensor([[True, True], [True, True], [False, False]]))
-
-    net.remove_dead_()
-
-    assert net.linears[0].mask.tolist() == [[True, True], [False, False], [False, False]]
-    assert net.readout.mask.tolist() == [[True, False]]
-
-
-def test_a_constant_unit_is_kept_alive():
-    net = EQL(1, 1, "one exp id", 1, seed=0)
-    net.linears[0].keep_(torch.tensor([[False], [True]]))
-
-    net.remove_dead_()
-
-    assert net.readout.mask.tolist() == [[True, True, True]]
-
-
-def test_removal_is_per_member():
-    net = EQL(2, 1, SMALL, members=2, seed=0)
-    whole = int(weights_left(net)[0])
-
-    prune_(net, below=torch.tensor([0.0, 0.5]))
-    left = net.remove_dead_()
-
-    assert int(left[0]) == whole
-    assert int(left[1]) < whole
 
 
 def test_the_representation_shows_the_sets():

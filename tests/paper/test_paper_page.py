@@ -92,6 +92,14 @@ def test_a_picture_that_is_not_there_is_not_shown(results):
     assert "(oscillator/modern.png)" in paper_page(results)
 
 
+def test_a_trial_under_way_is_no_ledger(results):
+    folder = results / "oscillator/some-3"
+    folder.mkdir()
+    (folder / "journal.json").write_text('{"format": "eqlearn-dynamics-journal"}', encoding="utf-8")
+
+    assert paper_page(results) == paper_page(RESULTS)
+
+
 def test_a_model_beside_the_results_is_no_ledger(results):
     folder = results / "mnist/models/some"
     folder.mkdir(parents=True)

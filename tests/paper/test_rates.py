@@ -1,6 +1,7 @@
 """Counting: what goes into a table is what the trials say."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,10 @@ from eqlearn.paper.pages.dynamics import times_smaller
 from eqlearn.paper.rates import benchmark_table, interval, suite_table, summary
 from eqlearn.paper.style import table
 from eqlearn.paper.suites import find_suite, suites
+from eqlearn.training import presets
+from eqlearn.training.members import Failure
+from eqlearn.training.presets import PRESETS
+from eqlearn.training.state import restart_seed
 
 
 def trial(tier, **more):
@@ -98,10 +103,7 @@ def test_a_modern_trial_is_judged():
 
 
 def test_faithful_trials_train_all_seeds_together_and_count_each(monkeypatch):
-    from dataclasses import replace
-
     from eqlearn.paper import benchmark
-    from eqlearn.training.presets import PRESETS
     from eqlearn.training.schedule import Phase
 
     short = (Phase(name="short", steps=20, lr=1e-2, penalty=5e-3, prune_below=0.01),)
@@ -175,3 +177,24 @@ def test_a_recipe_may_have_another_weight(monkeypatch):
 
     assert condition.name == "released-half-lambda0.25"
     assert set(weights) == {0.0, 0.25}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("penalty", ["half", "l0"])
+@pytest.mark.parametrize("recipe", ["paper", "released"])
+def test_each_recipe_ends_and_begins_a_start_again_whose_loss_is_not_finite(recipe, penalty, monkeypatch):
+    name, calls, train_once = recipe if penalty == "half" else f"{recipe}-l0", [], presets._trained
+    brief = tuple(replace(phase, steps=3) for phase in PRESETS[name].schedule)
+    monkeypatch.setitem(PRESETS, name, replace(PRESETS[name], schedule=brief))
+
+    def once_failing(preset, x, target, seeds, **tell):
+        calls.append(list(seeds))
+        failures = (Failure(1, brief[0].name, 0),) if len(calls) == 1 else ()
+        return replace(train_once(preset, x, target, seeds, **tell), failures=failures)
+
+    monkeypatch.setattr(presets, "_trained", once_failing)
+    found = list(trials(TARGETS[0], Condition(recipe, penalty), [3, 4]))
+
+    assert calls == [[3, 4], [restart_seed(4, 1)]]
+    assert [trial["restarts"] for trial in found] == [1, 2]
+    assert all(trial["equation"] for trial in found)

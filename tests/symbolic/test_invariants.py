@@ -153,7 +153,6 @@ def test_a_float32_network_is_read_with_its_exact_weights():
 def test_what_is_pruned_from_the_model_is_not_in_the_formula(seed):
     net = EQL(3, 1, "id*2 square*2 sin exp mul", 2, seed=seed).double().eval()
     prune_(net, below=0.4)
-    net.remove_dead_()
     x = torch.rand(ROWS, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
     equation = Equation.read(net, ["x0", "x1", "x2"])

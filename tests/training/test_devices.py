@@ -6,9 +6,9 @@ import torch
 from eqlearn.latent.motion.cells import CellShape, EQLCell
 from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
 from eqlearn.latent.motion.system import DynamicsSystem, Pairs, PropagationLoss
-from eqlearn.nn.by_hand import MeanSquare, by_hand
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.penalties import sparsity
+from eqlearn.training.direct import MeanSquaredError
 from eqlearn.training.optimisers import RMSPropTF1
 from eqlearn.training.schedule import Phase
 from eqlearn.validation.trajectories import Trajectories
@@ -33,7 +33,7 @@ def test_a_network_trains_where_it_is(members, penalty):
     net.propagate(x).sum().backward()  # buffers of the processor are there now
     net.zero_grad()
     net, x = net.to("meta"), x.to("meta")
-    loss = by_hand(MeanSquare(torch.zeros(1, 20, device="meta")), net.propagate(x))
+    loss = MeanSquaredError(x.mT, torch.zeros(20, 1, device="meta"))(net)
 
     assert {t.device.type for t in step(net, loss, penalty)} == {"meta"}
     assert net.eval()(x.mT).device.type == "meta"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eqlearn.cli import known, options
+from eqlearn.cli import options
 from eqlearn.cli.live import live_view
 from eqlearn.cli.printing import displayed, print_found, run_folder
 from eqlearn.errors import InvalidArgument
@@ -119,17 +119,17 @@ def fit(
         bool, typer.Option("--live", help="Show the search on a page of this machine, and stop it there.")
     ] = False,
     no_browser: options.NoBrowser = False,
-    even: known.Even = "",
-    odd: known.Odd = "",
-    periodic: known.Periodic = "",
-    positive: known.Positive = False,
-    increasing: known.Increasing = "",
-    decreasing: known.Decreasing = "",
-    through: known.Through = None,
-    limits: known.Limits = None,
-    template: known.Template = "",
-    start: known.Start = "",
-    prefer: known.Prefer = "",
+    even: options.Even = "",
+    odd: options.Odd = "",
+    periodic: options.Periodic = "",
+    positive: options.Positive = False,
+    increasing: options.Increasing = "",
+    decreasing: options.Decreasing = "",
+    through: options.Through = None,
+    limits: options.Limits = None,
+    template: options.Template = "",
+    start: options.Start = "",
+    prefer: options.Prefer = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but the equation.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -185,7 +185,7 @@ def fit(
     from eqlearn.runs.session import Plan, search
     from eqlearn.search.settings import SCIENCE
 
-    knows = known.knowledge(
+    knows = options.knowledge(
         even=options.listed_names(even), odd=options.listed_names(odd), periodic=periodic, positive=positive,
         increasing=options.listed_names(increasing), decreasing=options.listed_names(decreasing),
         through=through, limits=limits, template=template, start=start, prefer=prefer,

@@ -5,48 +5,26 @@ For tensors as small as those of an equation learner, what costs is the number o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from eqlearn.functions import TORCH, Algebra
+from eqlearn.functions import Algebra
 
 Gradients = Sequence[Tensor | None]
 
 
-@runtime_checkable
-class Rule(Protocol):
-    """A function of tensors with a derivative of its own.
-
-    `forward` gives the value and what `backward` wants to keep; `backward` the gradient of each input, or
-    None where it is not `wanted`. `plain` is the same function in operations that autograd knows.
-    """
-
-    @property
-    def plain(self) -> Callable[..., Tensor]: ...
-
-    @property
-    def forward(self) -> Callable[..., tuple[Tensor, Any]]: ...
-
-    def backward(
-        self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]
-    ) -> Gradients: ...
-
-
-def by_hand(rule: Rule, *inputs: Tensor) -> Tensor:
+def by_hand(rule: Any, *inputs: Tensor) -> Tensor:
     """The value of a rule, as one step of autograd.
 
-    Where something else than a gradient is asked for (`torch.func`, `torch.compile`, forward mode, no
-    gradient at all), it is `plain` that is computed.
+    Its `forward` gives the value and what `backward(dy, kept, inputs, wanted)` wants to keep, to give the
+    gradient of each input from that of the value; `plain` is it in operations that autograd knows.
     """
-    if not torch.is_grad_enabled() or transformed(inputs[0]):
-        return rule.plain(*inputs)
     y: Tensor = _Step.apply(rule, *inputs)
     return y
 
@@ -63,11 +41,11 @@ def transformed(x: Tensor) -> bool:
 
 class _Step(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rule: Rule, *inputs: Tensor) -> Tensor:
-        y, ctx.kept = rule.forward(*inputs)
-        ctx.rule = rule
+    def forward(ctx: Any, rule: Any, *inputs: Tensor) -> Tensor:
+        value: tuple[Tensor, Any] = rule.forward(*inputs)
+        ctx.rule, ctx.kept = rule, value[1]
         ctx.save_for_backward(*inputs)
-        return y
+        return value[0]
 
     @staticmethod
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
@@ -81,27 +59,6 @@ class _Step(torch.autograd.Function):
         if kept is None:
             _, kept = rule.forward(*inputs)
         return None, *rule.backward(dy, kept, inputs, wanted)
-
-
-@dataclass(frozen=True)
-class MeanSquare:
-    """The mean over the last axes of (x - `target`)²: one number, or one for each member."""
-
-    target: Tensor
-    axes: tuple[int, ...] = (-2, -1)
-
-    def plain(self, x: Tensor) -> Tensor:
-        return (x - self.target).square().mean(dim=self.axes)
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        off = x - self.target
-        return off.square().mean(dim=self.axes), off
-
-    def backward(
-        self, dy: Tensor, kept: Tensor, inputs: Sequence[Tensor], wanted: Sequence[bool]
-    ) -> Gradients:
-        numbers = kept.numel() // dy.numel()
-        return (kept * (dy * (2 / numbers)).reshape(*dy.shape, *[1] * len(self.axes)),)
 
 
 class Scratch(list[Any]):
@@ -119,14 +76,13 @@ _IN_CACHE = 2**18
 
 
 class _Room:
-    """Buffers of one layer for some members, arrays or tensors: the arguments `g`, what the next map sees
-    `h`, and their gradients, whose memory other rooms may use, too. What never changes is filled in once."""
+    """Buffers of one layer for some members: the arguments `g`, what the next map sees `h`, and their
+    gradients, whose memory other rooms may use, too. What never changes is filled in once."""
 
-    def __init__(self, layer: Any, m: Algebra, dg: Any, dh: Any) -> None:
-        empty_like, units = (np.empty_like if m is _ARRAYS else torch.empty_like), len(layer.units)
-        self.g, self.dg, self.h, self.dh = empty_like(dg), dg, empty_like(dh), dh
-        self.units = units
-        self.h[..., units:, :] = 1.0
+    def __init__(self, layer: Any, dg: Any, dh: Any) -> None:
+        self.g, self.dg, self.h, self.dh = np.empty_like(dg), dg, np.empty_like(dh), dh
+        self.units = len(layer.units)
+        self.h[..., self.units :, :] = 1.0
         self.values: list[tuple[Any, Callable[..., Any], list[Any]]] = []
         self.pulls: list[tuple[list[Any], Callable[..., Any], list[Any]]] = []
         end = 0
@@ -137,56 +93,85 @@ class _Room:
                 h[...] = float(primitive())
                 continue
             arguments, pulled = ([of[..., rows, :] for rows in places] for of in (self.g, self.dg))
-            self.values.append((h, partial(primitive.trained, m), arguments))
-            self.pulls.append((pulled, partial(primitive.pull_back, m), [dh, h, *arguments]))
+            self.values.append((h, partial(primitive.trained, _ARRAYS), arguments))
+            self.pulls.append((pulled, partial(primitive.pullback, _ARRAYS), [dh, h, *arguments]))
 
 
 class _Plan:
-    """How a network is propagated for inputs and weights of given shapes: with arrays or tensors, for which
-    members at a time (`chunks`), and in which buffers."""
+    """How a network is propagated for inputs and weights of given shapes: for which members at a time
+    (`chunks`), and in which buffers."""
 
     chunks: list[tuple[Any, list[_Room]]]
 
-    def __init__(self, network: Any, x: Tensor, raw: Sequence[Tensor]) -> None:
+    def __init__(self, network: Any, x: Tensor, raw: Sequence[Tensor], shapes: Any) -> None:
         layers = network.layers
-        self.shapes = _shapes(x, raw)
+        self.shapes, self.skip = shapes, network.skip
         self.lead = torch.broadcast_shapes(x.shape[:-2], raw[0].shape[:-2])
         rows, beside = x.shape[-1], [w.shape[-1] - len(g.units) for g, w in zip(layers, raw[1:], strict=True)]
-        widest = rows * max(max(w.shape[-2:]) for w in raw)
-        known = x.device.type == "cpu" and x.dtype == raw[0].dtype in (torch.float32, torch.float64)
-        blocks = [primitive for layer in layers for primitive, _ in layer.blocks]
-        written = all(p.pullback is not None or p.arity == 0 for p in blocks)
-        self.arrays = known and written and widest <= _IN_CACHE
-        self.m: Any = np if self.arrays else torch
         members = self.lead[0] if len(self.lead) == 1 else 0
-        apart = self.arrays and members > 1 and all(w.shape[:-2] == self.lead for w in raw)
+        apart = members > 1 and all(w.shape[:-2] == self.lead for w in raw)
+        widest = rows * max(max(w.shape[-2:]) for w in raw)
         size = min(max(1, _IN_CACHE // max(1, widest)), members)
         lead = (size,) if apart else self.lead
         heights = [(g.linear.out_features, len(g.units) + n) for g, n in zip(layers, beside, strict=True)]
-        backward = [self.native(*(x.new_empty((*lead, n, rows)) for n in pair)) for pair in heights]
-        algebra, self.chunks = _ARRAYS if self.arrays else TORCH, []
+        sides = [[x.new_empty((*lead, n, rows)).numpy() for n in pair] for pair in heights]
+        self.chunks = []
         for start in range(0, members if apart else 1, size or 1):
             count = min(size, members - start)
             part, some = (slice(start, start + count), slice(count)) if apart else (..., ...)
-            pairs = [(dg[some], dh[some]) for dg, dh in backward]
-            rooms = [_Room(layer, algebra, *pair) for layer, pair in zip(layers, pairs, strict=True)]
+            rooms = [_Room(layer, dg[some], dh[some]) for layer, (dg, dh) in zip(layers, sides, strict=True)]
             self.chunks.append((part, rooms))
 
-    def native(self, *tensors: Tensor) -> list[Any]:
-        return [t.detach().numpy() for t in tensors] if self.arrays else list(tensors)
+    def forward(self, weights: Sequence[Any], given: Sequence[Any], y: Any) -> None:
+        """Fills `y` and the buffers; `given` is for the first layer and, where inputs skip, the others."""
+        first, beside = given
+        with np.errstate(all="ignore"):
+            for part, rooms in self.chunks:
+                seen = _of(first, part)
+                for room, weight in zip(rooms, weights, strict=False):
+                    np.matmul(weight[part], seen, out=room.g)
+                    for h, value, arguments in room.values:
+                        h[...] = value(*arguments)
+                    if self.skip:
+                        room.h[..., room.units : room.units + beside.shape[-2], :] = _of(beside, part)
+                    seen = room.h
+                np.matmul(weights[-1][part], seen, out=y[part])
 
-    def empty(self, like: Tensor, *shape: int) -> Any:
-        return self.native(like.new_empty((*self.lead, *shape)))[0]
+    def backward(
+        self, weights: Sequence[Any], given: Sequence[Any], dy: Any, found: Sequence[Any], dx: Any = None
+    ) -> None:
+        """Fills the gradient of each weight and, if it is wanted, that of the inputs."""
+        first, beside = given
+        with np.errstate(all="ignore"):
+            for part, rooms in self.chunks:
+                dg, skipped = dy[part], 0
+                for depth in reversed(range(1, len(weights))):
+                    room = rooms[depth - 1]
+                    np.matmul(dg, room.h.swapaxes(-1, -2), out=found[depth][part])
+                    across = np.multiply if dg.shape[-2] == 1 else np.matmul  # of a column and a row
+                    across(weights[depth][part].swapaxes(-1, -2), dg, out=room.dh)
+                    if dx is not None and self.skip:
+                        skipped = skipped + room.dh[..., room.units : room.units + beside.shape[-2], :]
+                    for pulled, pull, of_block in room.pulls:
+                        for place, d in zip(pulled, pull(*of_block), strict=True):
+                            place[...] = d
+                    dg = room.dg
+                np.matmul(dg, _of(first, part).swapaxes(-1, -2), out=found[0][part])
+                if dx is not None:
+                    back = np.matmul(weights[0][part].swapaxes(-1, -2), dg)
+                    dx[part] = back[..., : beside.shape[-2], :] + skipped
 
-    def summed(self, values: Any, like: Tensor) -> Any:
-        """Over those axes that `like` has not."""
-        if values.shape == like.shape:
-            return values
-        return self.native(torch.as_tensor(values).sum_to_size(like.shape))[0]
+
+def arrays(*tensors: Tensor) -> list[Any]:
+    """The tensors as NumPy sees them, in the same memory."""
+    return [t.detach().numpy() for t in tensors]
 
 
-def _shapes(x: Tensor, raw: Sequence[Tensor]) -> Any:
-    return x.dtype, raw[0].dtype, x.device, x.shape, [w.shape for w in raw]
+def on_arrays(network: Any, x: Tensor, raw: Sequence[Tensor]) -> bool:
+    """Whether NumPy computes it: small tensors on a CPU, through primitives whose derivatives are written."""
+    written = all(layer.written for layer in network.layers)
+    known = x.device.type == "cpu" and x.dtype == raw[0].dtype in (torch.float32, torch.float64)
+    return known and written and x.shape[-1] * max(max(w.shape[-2:]) for w in raw) <= _IN_CACHE
 
 
 class Propagation:
@@ -207,123 +192,32 @@ class Propagation:
         return y
 
     def forward(self, x: Tensor, *raw: Tensor) -> tuple[Tensor, Any]:
-        network, plan = self.network, self._plan(x, raw)
-        m, (given, beside) = plan.m, plan.native(network.widen(x, x, 0), x)
-        masks, raws = plan.native(*self.masks), plan.native(*raw)
-        weights = [m.where(mask, w, 0.0) for mask, w in zip(masks, raws, strict=True)]
-        y = plan.empty(x, raw[-1].shape[-2], x.shape[-1])
-        with np.errstate(all="ignore"):
-            for part, rooms in plan.chunks:
-                seen = _of(given, part)
-                for room, weight in zip(rooms, weights, strict=False):
-                    m.matmul(weight[part], seen, out=room.g)
-                    for h, value, arguments in room.values:
-                        h[...] = value(*arguments)
-                    if network.skip:
-                        room.h[..., room.units : room.units + x.shape[-2], :] = _of(beside, part)
-                    seen = room.h
-                m.matmul(weights[-1][part], seen, out=y[part])
-        return torch.as_tensor(y), (plan, weights, masks, given)
+        plan, masks = self.plan(x, raw), arrays(*self.masks)
+        weights = [np.where(mask, w, 0.0) for mask, w in zip(masks, arrays(*raw), strict=True)]
+        given = arrays(self.network.widen(x, x, 0), x)
+        y = x.new_empty((*plan.lead, raw[-1].shape[-2], x.shape[-1]))
+        plan.forward(weights, given, y.numpy())
+        return y, (plan, weights, given)
 
     def backward(self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Gradients:
-        (x, *raw), (plan, weights, masks, given) = inputs, kept
-        network, m, (above,) = self.network, plan.m, plan.native(dy)
-        found = [plan.empty(x, *w.shape[-2:]) for w in raw]
-        dx = plan.empty(x, *x.shape[-2:]) if wanted[0] else None
-        with np.errstate(all="ignore"):
-            for part, rooms in plan.chunks:
-                dg, skipped = above[part], 0
-                for depth in reversed(range(1, len(weights))):
-                    room = rooms[depth - 1]
-                    m.matmul(dg, room.h.swapaxes(-1, -2), out=found[depth][part])
-                    across = m.multiply if dg.shape[-2] == 1 else m.matmul  # of a column and a row
-                    across(weights[depth][part].swapaxes(-1, -2), dg, out=room.dh)
-                    if dx is not None and network.skip:
-                        skipped = skipped + room.dh[..., room.units : room.units + x.shape[-2], :]
-                    for pulled, pull, of_block in room.pulls:
-                        for place, d in zip(pulled, pull(*of_block), strict=True):
-                            place[...] = d
-                    dg = room.dg
-                m.matmul(dg, _of(given, part).swapaxes(-1, -2), out=found[0][part])
-                if dx is not None:
-                    back = m.matmul(weights[0][part].swapaxes(-1, -2), dg)
-                    dx[part] = back[..., : x.shape[-2], :] + skipped
-        network.scratch.append(plan)
-        own = (plan.summed(d, w) for d, w in zip(found, raw, strict=True))
-        shaped = [torch.as_tensor(m.where(mask, d, 0.0)) for mask, d in zip(masks, own, strict=True)]
-        return None if dx is None else torch.as_tensor(dx).sum_to_size(x.shape), *shaped
+        (x, *raw), (plan, weights, given) = inputs, kept
+        found = [x.new_empty((*plan.lead, *w.shape[-2:])) for w in raw]
+        dx = x.new_empty((*plan.lead, *x.shape[-2:])) if wanted[0] else None
+        plan.backward(weights, given, dy.numpy(), arrays(*found), None if dx is None else dx.numpy())
+        self.network.scratch.append(plan)
+        own = (d.sum_to_size(w.shape) for d, w in zip(found, raw, strict=True))  # of inputs that are apart
+        shaped = [torch.where(mask, d, 0.0) for mask, d in zip(self.masks, own, strict=True)]
+        return None if dx is None else dx.sum_to_size(x.shape), *shaped
 
-    def _plan(self, x: Tensor, raw: Sequence[Tensor]) -> _Plan:
-        scratch, shapes = self.network.scratch, _shapes(x, raw)
+    def plan(self, x: Tensor, raw: Sequence[Tensor]) -> _Plan:
+        scratch, shapes = self.network.scratch, (x.dtype, x.shape, [w.shape for w in raw])
         while scratch:
             plan: _Plan = scratch.pop()
             if plan.shapes == shapes:
                 return plan
-        return _Plan(self.network, x, raw)
+        return _Plan(self.network, x, raw, shapes)
 
 
 def _of(values: Any, part: Any) -> Any:
     """Those members' own values, or those of all where they are not told apart."""
     return values[part] if part is ... or (values.ndim > 2 and len(values) > 1) else values
-
-
-@dataclass(frozen=True)
-class SmoothedRoots:
-    """The sum of the paper's L*₀.₅ over those entries of some weights that their masks leave."""
-
-    a: float
-    masks: Sequence[Tensor]
-
-    def plain(self, *raw: Tensor) -> Tensor:
-        w, mask = _in_a_row(raw), _in_a_row(self.masks)
-        return torch.where(mask, smoothed_root(w, self.a), 0.0).sum(dim=-1)
-
-    def forward(self, *raw: Tensor) -> tuple[Tensor, Any]:
-        value, slope = self._with_slope(*(t.detach() for t in raw))
-        return torch.as_tensor(value), slope
-
-    def backward(self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Gradients:
-        return list(_apart(torch.as_tensor(kept) * dy[..., None], inputs))
-
-    @torch.no_grad()
-    def descend(self, weight: float, raw: Sequence[Tensor]) -> Tensor:
-        """The value; `weight` times its gradient is added to that of the weights, if there is one."""
-        value, slope = self._with_slope(*raw)
-        slope *= weight
-        for w, piece in zip(raw, _apart(torch.as_tensor(slope), raw), strict=True):
-            w.grad = piece.contiguous() if w.grad is None else w.grad.add_(piece)
-        return torch.as_tensor(value)
-
-    def _with_slope(self, *raw: Tensor) -> tuple[Any, Any]:
-        w: Any = _in_a_row(raw)
-        mask: Any = _in_a_row(self.masks)
-        if w.device.type == "cpu" and w.dtype in (torch.float32, torch.float64):
-            w, mask = w.numpy(), mask.numpy()  # half the cost for so few numbers
-        u = (w / self.a).clip(-1.0, 1.0)
-        t = u * u
-        with np.errstate(invalid="ignore", over="ignore"):
-            root = _root(w, u, t, self.a)
-            slope = (3 - t) * u / (4 * root) * mask
-        return (root * mask).sum(-1), slope
-
-
-def _apart(row: Tensor, like: Sequence[Tensor]) -> Iterator[Tensor]:
-    """What was in a row, in the shapes of those that it was made of."""
-    pieces = row.split([w.shape[-2] * w.shape[-1] for w in like], dim=-1)
-    return (piece.reshape(w.shape) for piece, w in zip(pieces, like, strict=True))
-
-
-def _in_a_row(tensors: Sequence[Tensor]) -> Tensor:
-    return torch.cat([t.flatten(-2) for t in tensors], dim=-1)
-
-
-def smoothed_root(w: Tensor, a: float) -> Tensor:
-    """√|w|, smoothed below `a`: the polynomial -w⁴/8a³ + 3w²/4a + 3a/8 is written in u = w/a, clamped to ±1,
-    so that it stays at a beyond `a`, where the rest of |w| is added."""
-    u = (w / a).clamp(min=-1.0, max=1.0)
-    root: Tensor = _root(w, u, u * u, a)
-    return root
-
-
-def _root(w: Any, u: Any, t: Any, a: float) -> Any:
-    return ((3 + t * (6 - t)) * (a / 8) + abs(w - a * u)) ** 0.5

@@ -14,11 +14,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument, WrongType, counted
-from eqlearn.nn.by_hand import Propagation, Scratch, by_hand, transformed
+from eqlearn.nn.by_hand import Propagation, Scratch, by_hand, on_arrays, transformed
 from eqlearn.nn.context import ContextWeights
 from eqlearn.nn.inits import INITS, Init
 from eqlearn.nn.primitives import PAPER, Primitive, PrimitivesLike, format_set, parse_layers
-from eqlearn.nn.sparse import SparseLinear, weights_left
+from eqlearn.nn.sparse import SparseLinear
 from eqlearn.validation.options import check_place, check_single, check_whole, checked_choice
 
 
@@ -34,6 +34,7 @@ class SymbolicLayer(nn.Module):
         self.linear = SparseLinear(in_features, arguments, **options)
         # Neighbours of one kind form a block: its first arguments, then its second ones, ...
         self.blocks = tuple((p, len(list(run))) for p, run in groupby(self.units))
+        self.written = all(p.pullback is not None or p.arity == 0 for p in self.units)
         self._sizes = [count for p, count in self.blocks for _ in range(p.arity)]
         ends = iter(accumulate(self._sizes))
         self.places = [[slice((end := next(ends)) - n, end) for _ in range(p.arity)] for p, n in self.blocks]
@@ -233,7 +234,8 @@ class EQL(nn.Module):
         """The network on feature-major data: `(in, rows)`, or `(members, in, rows)` for separate inputs."""
         if x.dim() > 2 and self.members is not None and x.shape[0] != self.members:
             raise InvalidArgument(f"`x` has inputs for {x.shape[0]} members, the network has {self.members}")
-        if self.training and torch.is_grad_enabled() and not transformed(x) and not self._hooked():
+        known = on_arrays(self, x, [linear.raw for linear in self.linears]) and not self.hooked
+        if self.training and torch.is_grad_enabled() and known and not transformed(x):
             rule = Propagation(self)
             return by_hand(rule, x, *rule.inputs)
         h = x
@@ -242,7 +244,8 @@ class EQL(nn.Module):
         y: Tensor = self.readout(self.widen(h, x, len(self.hidden)))
         return y
 
-    def _hooked(self) -> bool:
+    @property
+    def hooked(self) -> bool:
         """Whether someone looks at the layers while they compute."""
         inside = (m for layer in self.layers for m in (layer, layer.linear))
         return any(
@@ -290,35 +293,6 @@ class EQL(nn.Module):
             every = state[name]  # shared gates have one for all
             tensor.copy_(every[index if len(every) > 1 else 0] if every.dim() else every)
         return single.train(self.training)
-
-    @torch.no_grad()
-    def remove_dead_(self) -> Tensor:
-        """Prunes weights into units that nothing reads and out of units that are always zero; returns how
-        many are left, per member."""
-        linears = self.linears
-        left, before = weights_left(self), None
-        while before is None or not torch.equal(before, left):
-            for depth, layer in enumerate(self.layers):
-                below, above = linears[depth : depth + 2]
-                silent = ~below.mask.any(dim=-1)  # (*members, arguments)
-                read = above.mask.any(dim=-2)  # (*members, inputs of the next layer)
-                for j, rows in enumerate(argument_rows(layer.units)):
-                    zero = self._always_zero(layer.units[j], silent[..., list(rows)])
-                    above.mask[..., j] &= ~zero[..., None]
-                    for row in rows:
-                        below.mask[..., row, :] &= read[..., j, None]
-            before, left = left, weights_left(self)
-        for linear in linears:
-            linear.raw.masked_fill_(~linear.mask, 0.0)
-        return left
-
-    @staticmethod
-    def _always_zero(unit: Primitive, silent: Tensor) -> Tensor:
-        if unit.arity == 0:
-            return torch.zeros(silent.shape[:-1], dtype=torch.bool, device=silent.device)
-        patterns = silent.reshape(-1, unit.arity).tolist()
-        zero = torch.tensor([any(p) and unit.vanishes(tuple(p)) for p in patterns], device=silent.device)
-        return zero.reshape(silent.shape[:-1])
 
     def extra_repr(self) -> str:
         sets = " | ".join(format_set(layer.units) for layer in self.layers)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.nn.by_hand import SmoothedRoots, by_hand, smoothed_root
 from eqlearn.nn.sparse import SparseLinear, sparse_layers, sum_over
 from eqlearn.validation.options import check_positive, checked_choice
 
@@ -20,8 +19,26 @@ Penalty: TypeAlias = Callable[[SparseLinear], Tensor]
 
 
 def smooth_half(w: Float[Tensor, "*any"], a: float) -> Float[Tensor, "*any"]:
-    """√|w|, smoothed below `a` so that its slope stays finite: the paper's L*₀.₅."""
-    return smoothed_root(w, a)
+    """√|w|, smoothed below `a` so that its slope stays finite: the paper's L*₀.₅.
+
+    The polynomial -w⁴/8a³ + 3w²/4a + 3a/8 under the root is written in u = w/a, clamped to ±1, so that it
+    stays at a beyond `a`, where the rest of |w| is added.
+    """
+    u = (w / a).clamp(min=-1.0, max=1.0)
+    root: Tensor = _root(w, u, u * u, a)
+    return root
+
+
+def smooth_half_slope(w: Any, a: float) -> tuple[Any, Any]:
+    """The same on arrays, with its slope."""
+    u = (w / a).clip(-1.0, 1.0)
+    t = u * u
+    root = _root(w, u, t, a)
+    return root, (3 - t) * u / (4 * root)
+
+
+def _root(w: Any, u: Any, t: Any, a: float) -> Any:
+    return ((3 + t * (6 - t)) * (a / 8) + abs(w - a * u)) ** 0.5
 
 
 @dataclass(frozen=True)
@@ -37,12 +54,7 @@ class SmoothHalf:
         return smooth_half(w, self.a)
 
     def __call__(self, layer: SparseLinear) -> Tensor:
-        return self.over([layer])
-
-    def over(self, layers: Sequence[SparseLinear]) -> Tensor:
-        """The penalty of several layers, with a derivative by hand."""
-        rule = SmoothedRoots(self.a, [layer.mask for layer in layers])
-        return by_hand(rule, *(layer.product for layer in layers))
+        return _over_entries(self.of(layer.weight), layer)
 
 
 @dataclass(frozen=True)
@@ -118,19 +130,7 @@ def sparsity(model: nn.Module, penalty: str | Penalty = "half") -> Tensor:
 
 def over_layers(layers: Sequence[SparseLinear], rule: Penalty) -> Tensor:
     """The penalty summed over these layers."""
-    if isinstance(rule, SmoothHalf) and len({layer.members for layer in layers}) == 1:
-        return rule.over(layers)
     return sum_over(layers, rule)
-
-
-def descend(layers: Sequence[SparseLinear], rule: Penalty, weight: float) -> Tensor | None:
-    """The penalty of these layers where its gradient is written by hand: `weight` times that is added to the
-    parameters' own. None for another penalty, gates or a context."""
-    plain = all(s.gate is None and s.moved is None and s.raw.requires_grad for s in layers)
-    if not (isinstance(rule, SmoothHalf) and plain and len({s.members for s in layers}) == 1):
-        return None
-    roots = SmoothedRoots(rule.a, [layer.mask for layer in layers])
-    return roots.descend(weight, [layer.raw for layer in layers])
 
 
 def _over_entries(values: Tensor, layer: SparseLinear) -> Tensor:

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import groupby
 from typing import Any, TypeAlias
 
@@ -64,25 +63,9 @@ class Primitive:
             args = self.guard(*args)
         return self.formula(m, *args)
 
-    def pull_back(self, m: Algebra, dh: Any, h: Any, *args: Any) -> tuple[Any, ...]:
-        """The gradients of the arguments, from that of the guarded value `h`."""
-        if self.pullback is not None:
-            return self.pullback(m, dh, h, *args)
-        with torch.enable_grad():
-            leaves = [g.detach().requires_grad_() for g in args]
-            value = self(*leaves, guarded=True)
-        return torch.autograd.grad(value, leaves, dh, materialize_grads=True)
-
     def symbolic(self, *args: Any) -> Any:
         """The same formula on SymPy expressions."""
         return sp.S(self.formula(SYMPY, *args))
-
-    @cache  # noqa: B019 (there are few primitives, and they are kept)
-    def vanishes(self, silent: tuple[bool, ...]) -> bool:
-        """Whether the value is zero whatever the other arguments, once the `silent` ones are zero."""
-        symbols = sp.symbols(f"g:{self.arity}", real=True)
-        value = self.symbolic(*(sp.S.Zero if s else g for s, g in zip(silent, symbols, strict=True)))
-        return bool(value == 0)
 
     def __reduce__(self) -> tuple[Callable[[str], Primitive], tuple[str]]:
         if PRIMITIVES.get(self.name) is not self:

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from eqlearn.errors import Diverged, InvalidArgument, WrongType
-from eqlearn.nn.penalties import Penalty, descend, find_penalty, over_layers, sparsity
+from eqlearn.nn.penalties import Penalty, find_penalty, over_layers, sparsity
 from eqlearn.nn.sparse import prune_, sparse_layers, weights_left
+from eqlearn.training.direct import DirectStep
 from eqlearn.training.members import Failure, Members
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
 from eqlearn.training.schedule import Phase, Schedule, check_schedule
-from eqlearn.training.state import TrainingState, load_optimiser_, named, optimiser_tensors
+from eqlearn.training.state import TrainingState, at_rest, load_optimiser_, named, optimiser_tensors
 from eqlearn.validation.options import check_least
 
 Loss: TypeAlias = Callable[[Any, Phase], Tensor]
@@ -86,26 +87,29 @@ class Training:
 
     def _run(self) -> Iterator[Record]:
         self.model.train()
-        clock = perf_counter()
+        clock, direct = perf_counter(), DirectStep.of(self)
         for index in range(self.phase, len(self.schedule)):
             phase = self.schedule[index]
             start = self.step if index == self.phase else 0
             for step in range(start, phase.steps):
                 self.phase, self.step = index, step
-                fit, penalty = self._advance(phase, step)
+                ends = step + 1 == phase.steps
+                told, done = ends or (step + 1) % self.record_every == 0, None
+                if direct is not None and phase.clip is None and self.members.all_alive:
+                    done = direct(phase.penalty_at(step), phase.lr_at(step), told)
+                fit, penalty = self._advance(phase, step) if done is None else done
                 self.step += 1
-                ends = self.step == phase.steps
                 if ends and phase.prune_below is not None:
                     prune_(self.model, below=phase.prune_below)
                     self.members.keep_()
-                if ends or self.step % self.record_every == 0:
+                if told:
                     self.seconds += perf_counter() - clock
                     record = self._record(phase, fit, penalty)
                     if self.on_record is not None:
                         self.on_record(record)
                     yield record
                     self.model.train()  # the caller may have evaluated the model
-                    clock = perf_counter()
+                    clock, direct = perf_counter(), DirectStep.of(self)
 
     def _advance(self, phase: Phase, step: int) -> tuple[Tensor, Tensor | None]:
         """Takes one step; returns the loss, and the penalty if it has a weight."""
@@ -122,7 +126,7 @@ class Training:
                 raise InvalidArgument(_wrong_shape(fit, members.count))
             # The objective is the sum of both over the members, failed ones left out of the loss.
             parts, weights = [fit], [members.alive.to(fit.dtype)]
-            if weight > 0 and (penalty := descend(self._layers, self.penalty, weight)) is None:
+            if weight > 0:
                 penalty = over_layers(self._layers, self.penalty)
                 parts, weights = [fit, penalty], [*weights, torch.full_like(penalty, weight)]
             torch.autograd.backward(parts, weights)
@@ -144,7 +148,8 @@ class Training:
     def _record(self, phase: Phase, fit: Tensor, penalty: Tensor | None) -> Record:
         sparse = _is_sparse(self.model)
         if penalty is None:
-            penalty = _settled_sparsity(self.model, self.penalty) if sparse else torch.zeros_like(fit)
+            with at_rest(self.model):  # measuring it must not advance the noise of gates
+                penalty = sparsity(self.model, self.penalty) if sparse else torch.zeros_like(fit)
         left = weights_left(self.model) if sparse else torch.zeros_like(fit, dtype=torch.int64)
         return Record(
             phase=phase.name,
@@ -259,17 +264,6 @@ def _resume(run: Training, state: TrainingState) -> None:
 
 def _is_sparse(model: nn.Module) -> bool:
     return any(True for _ in sparse_layers(model))
-
-
-def _settled_sparsity(model: nn.Module, penalty: Penalty) -> Tensor:
-    """The penalty with deterministic gates: measuring it must not advance their noise."""
-    gates = [layer.gate for layer in sparse_layers(model) if layer.gate is not None]
-    for gate in gates:
-        gate.eval()
-    value = sparsity(model, penalty)
-    for gate in gates:
-        gate.train()
-    return value
 
 
 def _wrong_shape(fit: Tensor, members: int | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,9 +99,6 @@ class Members:
     @torch.no_grad()
     def guard_(self, loss: Tensor, clip: float | None) -> list[int | None]:
         """Clips the gradients and zeroes those of failed members; returns the members that failed now."""
-        if clip is None and self.all_alive and self._finite(loss):
-            self.keep_()
-            return []
         owned = [p.grad for p in self.owned if p.grad is not None]
         shared = [p.grad for p in self.shared if p.grad is not None]
         health, shared_norm = loss.detach(), loss.new_zeros(())
@@ -121,11 +117,6 @@ class Members:
             failed = self._part(health, shared_norm, owned, shared)
         self.keep_()
         return failed
-
-    def _finite(self, loss: Tensor) -> bool:
-        """Whether all is finite, asked of everything at once."""
-        norms = torch._foreach_norm([p.grad for p in self.parameters if p.grad is not None])
-        return math.isfinite(sum(norms, loss.detach().sum()))
 
     def _part(
         self, health: Tensor, shared_norm: Tensor, owned: list[Tensor], shared: list[Tensor]

@@ -64,7 +64,7 @@ class RMSPropTF1(Optimizer):
             if not params:
                 continue
             grads = [p.grad for p in params]
-            squares = [self._slot(p, "mean_square", 1.0) for p in params]
+            squares = [self.slot(p, "mean_square", 1.0) for p in params]
             torch._foreach_mul_(squares, group["decay"])
             torch._foreach_addcmul_(squares, grads, grads, 1 - group["decay"])
             root = torch._foreach_add(squares, group["eps"])
@@ -72,12 +72,13 @@ class RMSPropTF1(Optimizer):
             if group["momentum"] == 0:
                 torch._foreach_addcdiv_(params, grads, root, -group["lr"])
                 continue
-            speeds = [self._slot(p, "momentum", 0.0) for p in params]
+            speeds = [self.slot(p, "momentum", 0.0) for p in params]
             torch._foreach_mul_(speeds, group["momentum"])
             torch._foreach_addcdiv_(speeds, grads, root, group["lr"])
             torch._foreach_sub_(params, speeds)
 
-    def _slot(self, p: Tensor, name: str, start: float) -> Tensor:
+    def slot(self, p: Tensor, name: str, start: float) -> Tensor:
+        """What is kept of this parameter under that name, at first `start`."""
         state: dict[str, Tensor] = self.state[p]
         if name not in state:
             state[name] = torch.full_like(p, start, memory_format=torch.preserve_format)

@@ -13,12 +13,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from eqlearn.errors import Diverged, InvalidArgument, NotFinite
-from eqlearn.nn.by_hand import MeanSquare, by_hand
 from eqlearn.nn.eql import EQL
 from eqlearn.nn.inits import INITS, Init
 from eqlearn.nn.penalties import L0, Penalty, SmoothHalf
 from eqlearn.nn.primitives import PAPER, RELEASED, PrimitivesLike
 from eqlearn.nn.sparse import SparseLinear, settle_
+from eqlearn.training.direct import MeanSquaredError
 from eqlearn.training.loop import Record, train
 from eqlearn.training.members import Failure
 from eqlearn.training.optimisers import OptimiserFactory, RMSPropTF1
@@ -210,16 +210,13 @@ def _trained(
     preset: Preset, x: Tensor, target: Tensor, seeds: Sequence[int], **tell: Any
 ) -> TrainedPopulation:
     network = preset.build(x.shape[-2], target.shape[-2], seeds).to(x)
-
-    def loss(model: EQL, phase: Phase) -> Tensor:
-        return by_hand(MeanSquare(target), model.propagate(x))
-
+    loss = MeanSquaredError(x.mT, target.mT)
     run = train(network, loss, preset.schedule, penalty=preset.penalty, optimiser=preset.optimiser, **tell)
     with suppress(Diverged):  # every member is then in `failures`, which is the result
         deque(run, maxlen=0)
     settle_(network.eval())
     with torch.no_grad():
-        final = loss(network, preset.schedule[-1])
+        final = loss(network)
     return TrainedPopulation(network, tuple(seeds), final, run.failures, run.seconds)
 
 

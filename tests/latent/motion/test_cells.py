@@ -7,7 +7,8 @@ import torch
 
 from eqlearn.dynamics.forms import STEPPERS
 from eqlearn.errors import InvalidArgument, UnknownName
-from eqlearn.latent.motion.cells import CellShape, EQLCell, rollout
+from eqlearn.latent.motion.cells import CellShape, EQLCell, Unrolled, rollout
+from eqlearn.nn.sparse import prune_
 from eqlearn.paper.baselines import ReLUCell
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
@@ -198,3 +199,71 @@ def test_the_twin_leaves_the_users_random_state_alone():
     ReLUCell(2, 1, seed=3)
 
     assert torch.equal(before, torch.get_rng_state())
+
+
+UNROLLED = [{}, {"form": "residual", "skip": True, "bias": True}, {"shared": True, "constant_input": True}]
+
+
+def step_by_step(cell, y, z, steps):
+    states = []
+    for _ in range(steps):
+        y = cell(y, z)
+        states.append(y)
+    return torch.stack(states, dim=-3)
+
+
+def made(members, **options):
+    torch.manual_seed(0)
+    scales, shape = torch.tensor([1.3, 0.8]), CellShape(init="released-systems", **options)
+    cell = EQLCell(2, 1, shape=shape, members=members, seed=1, scales=scales, dt=0.1).double()
+    prune_(cell, below=0.02)
+    lead = () if members is None else (members,)
+    y, z = (0.3 * torch.randn(*lead, n, 16, dtype=torch.float64) for n in (2, 1))
+    return cell, y.requires_grad_(), z.requires_grad_()
+
+
+@pytest.mark.parametrize("options", UNROLLED)
+@pytest.mark.parametrize("members", [None, 1, 3])
+def test_a_rollout_on_arrays_is_the_cell_applied_again_and_again(members, options):
+    cell, y, z = made(members, **options)
+    inputs = [y, z, *cell.parameters()]
+
+    found, expected = rollout(cell, y, z, 4), step_by_step(cell, y, z, 4)
+
+    assert Unrolled.of(cell, y, z, 4) is not None
+    torch.testing.assert_close(found, expected)
+    weights = torch.randn_like(expected)
+    theirs = torch.autograd.grad((expected * weights).sum(), inputs)
+    torch.testing.assert_close(torch.autograd.grad((found * weights).sum(), inputs), theirs)
+
+
+def test_a_rollout_has_second_derivatives_and_may_be_gone_through_twice():
+    cell, y, z = made(None)
+    total = rollout(cell, y, z, 3).square().sum()
+    first = torch.autograd.grad(total, z, retain_graph=True)
+    rollout(cell, y, z, 3).sum().backward()
+
+    second = torch.autograd.grad(total, z, create_graph=True)
+
+    torch.testing.assert_close(second, first)
+    (curvature,) = torch.autograd.grad(second[0].sum(), z)
+    (slope,) = torch.autograd.grad(step_by_step(cell, y, z, 3).square().sum(), z, create_graph=True)
+    torch.testing.assert_close(curvature, torch.autograd.grad(slope.sum(), z)[0])
+
+
+@pytest.mark.parametrize("options", [{"form": "ode"}, {"gates": True}, {"given": {"x0": "x1"}}])
+def test_a_cell_that_is_more_than_its_networks_is_applied_step_by_step(options):
+    cell, y, z = made(None, **options)
+
+    assert Unrolled.of(cell, y, z, 3) is None
+    assert rollout(cell, y, z, 3).shape == (3, 2, 16)
+
+
+def test_a_hook_on_a_cell_sees_each_step():
+    cell, y, z = made(None)
+    seen = []
+    cell.register_forward_hook(lambda *call: seen.append(call))
+
+    rollout(cell, y, z, 3)
+
+    assert len(seen) == 3

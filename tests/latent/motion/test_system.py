@@ -45,7 +45,7 @@ def test_the_loss_is_that_of_a_loop_written_by_hand():
 
 
 def test_batches_depend_on_seed_and_step_alone():
-    first, second = (PropagationLoss(PAIRS, batch=4, windows=True, seed=3) for _ in range(2))
+    first, second = (PropagationLoss(PAIRS, batch=4, seed=3) for _ in range(2))
     torch.manual_seed(1)
 
     for _ in range(3):

@@ -7,6 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import sympy as sp
 import torch
 from jaxtyping import Float
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from eqlearn.dynamics.forms import STEPPERS, CellForm, step_once
 from eqlearn.errors import InvalidArgument
 from eqlearn.latent.motion.given import Formula, GivenLaw, check_given, read_given
+from eqlearn.nn.by_hand import Gradients, Propagation, arrays, by_hand, on_arrays, transformed
 from eqlearn.nn.eql import EQL, member_seeds
 from eqlearn.nn.inits import Init
 from eqlearn.nn.primitives import PAPER, PrimitivesLike
@@ -127,15 +129,16 @@ class EQLCell(nn.Module):
         used = {symbol.name for law in self.given.values() for symbol in law.equation.expr.free_symbols}
         return frozenset(used) & set(latent_names(self.latents))
 
+    def inputs(self, y: Tensor, z: Tensor) -> Tensor:
+        """What the networks see."""
+        constant = [torch.ones_like(y[..., :1, :])] * self.shape.constant_input
+        return torch.cat([y / self.scales[:, None], z, *constant], dim=-2)
+
     def law(
         self, y: Float[Tensor, "*any states rows"], z: Float[Tensor, "*any latents rows"]
     ) -> Float[Tensor, "*more states rows"]:
         """What the equations say: the next states of a map, else the rate of change."""
-        scales = self.scales[:, None]
-        parts = [y / scales, z]
-        if self.shape.constant_input:
-            parts.append(torch.ones_like(y[..., :1, :]))
-        inputs = torch.cat(parts, dim=-2)
+        scales, inputs = self.scales[:, None], self.inputs(y, z)
         found = [network.propagate(inputs) for network in self.equations]
         if not self.places:
             return scales * torch.cat(found, dim=-2)
@@ -227,6 +230,93 @@ def _apart(
     return [s * max(16, networks) + number for s in member_seeds(seed, members)]
 
 
+class Unrolled:
+    """The rollout of a cell as one step of autograd, on arrays; its networks go through as members of one."""
+
+    def __init__(self, cell: EQLCell, steps: int) -> None:
+        self.cell, self.steps = cell, steps
+        self.parts = [Propagation(network) for network in cell.equations]
+        self.raw = [raw for part in self.parts for raw in part.inputs]
+        self.maps = len(self.parts[0].inputs)
+        self.keeps = cell.shape.form == "residual"
+        self.gain = cell.scales[:, None] * (cell.dt if self.keeps else 1.0)
+
+    @classmethod
+    def of(cls, cell: EQLCell, y: Tensor, z: Tensor, steps: int) -> Unrolled | None:
+        """The rule, where there is no more to it: no given law, gate or hook."""
+        looked_at = cell._forward_hooks or cell._forward_pre_hooks or cell._backward_hooks
+        if looked_at or cell.places or cell.shape.form == "ode" or not (cell.training and cell.networks):
+            return None
+        gated = any(linear.gate is not None for network in cell.equations for linear in network.linears)
+        lead = () if cell.members is None else (cell.members,)
+        alike = y.shape[:-2] == z.shape[:-2] == lead and y.dtype == z.dtype == cell.scales.dtype
+        hooked = any(network.hooked for network in cell.equations)
+        if gated or hooked or not alike or not torch.is_grad_enabled() or transformed(y):
+            return None
+        rule = cls(cell, steps)
+        return rule if on_arrays(cell.equations[0], y, rule.raw) else None
+
+    def plain(self, y: Tensor, z: Tensor, *raw: Tensor) -> Tensor:
+        states = []
+        for _ in range(self.steps):
+            x = self.cell.inputs(y, z)
+            pieces = (raw[i : i + self.maps] for i in range(0, len(raw), self.maps))
+            found = [part.plain(x, *own) for part, own in zip(self.parts, pieces, strict=True)]
+            change = self.gain * torch.cat(found, dim=-2)
+            y = y + change if self.keeps else change
+            states.append(y)
+        return torch.stack(states, dim=-3)
+
+    def forward(self, y: Tensor, z: Tensor, *raw: Tensor) -> tuple[Tensor, Any]:
+        network, nets, lead = self.cell.equations[0], len(self.parts), self.cell.members or 1
+        masks, own = self._stacked([m for part in self.parts for m in part.masks]), self._stacked(raw)
+        weights = [np.where(mask, w, 0.0) for mask, w in zip(masks, own, strict=True)]
+        now, latents, gain, scales = arrays(y, z, self.gain, self.cell.scales[:, None])
+        n, rows = now.shape[-2:]
+        x = np.ones((self.steps, nets * lead, network.in_features + network.bias, rows), now.dtype)
+        apart = x.reshape(self.steps, nets, lead, -1, rows)
+        apart[..., n : n + latents.shape[-2], :] = latents
+        shown, shaped = torch.from_numpy(x[0, :, : network.in_features]), [torch.from_numpy(w) for w in own]
+        plans = [self.parts[0].plan(shown, shaped) for _ in range(self.steps)]
+        states = np.empty((*now.shape[:-2], self.steps, n, rows), now.dtype)
+        found = np.empty((nets * lead, network.out_features, rows), now.dtype)
+        with np.errstate(all="ignore"):
+            for t, plan in enumerate(plans):
+                apart[t, ..., :n, :] = now / scales
+                plan.forward(weights, (x[t], x[t, :, : network.in_features]), found)
+                change = gain * found.reshape(nets, lead, -1, rows).swapaxes(0, 1).reshape(now.shape)
+                now = now + change if self.keeps else change
+                states[..., t, :, :] = now
+        return torch.from_numpy(states), (plans, weights, masks, x, gain, scales)
+
+    def backward(self, dy: Tensor, kept: Any, inputs: Sequence[Tensor], wanted: Sequence[bool]) -> Gradients:
+        (y, z, *raw), (plans, weights, masks, x, gain, scales) = inputs, kept
+        network, nets, (n, rows) = self.cell.equations[0], len(self.parts), y.shape[-2:]
+        sums, found = [np.zeros_like(w) for w in weights], [np.empty_like(w) for w in weights]
+        told, d, dz = dy.numpy(), *arrays(torch.zeros_like(y), torch.zeros_like(z))
+        dx = np.empty((x.shape[1], network.in_features, rows), d.dtype)
+        with np.errstate(all="ignore"):
+            for t in reversed(range(self.steps)):
+                d = d + told[..., t, :, :]
+                of_nets = (gain * d).reshape(x.shape[1] // nets, nets, -1, rows).swapaxes(0, 1)
+                given = x[t], x[t, :, : network.in_features]
+                plans[t].backward(weights, given, of_nets.reshape(x.shape[1], -1, rows), found, dx)
+                for total, each in zip(sums, found, strict=True):
+                    total += each
+                of_inputs = dx.reshape(nets, *y.shape[:-2], -1, rows).sum(axis=0)
+                dz += of_inputs[..., n : n + z.shape[-2], :]
+                d = of_inputs[..., :n, :] / scales + (d if self.keeps else 0.0)
+        network.scratch.extend(plans)
+        sums = [np.where(mask, total, 0.0) for mask, total in zip(masks, sums, strict=True)]
+        pieces = (sums[k].reshape(nets, *raw[k].shape)[i] for i in range(nets) for k in range(self.maps))
+        return torch.from_numpy(d), torch.from_numpy(dz), *map(torch.from_numpy, pieces)
+
+    def _stacked(self, of: Sequence[Tensor]) -> list[Any]:
+        """Each map of all networks, one network's members after the other's."""
+        flat = [one.reshape(-1, *one.shape[-2:]) for one in arrays(*of)]
+        return [np.concatenate(flat[k :: self.maps]) for k in range(self.maps)]
+
+
 def rollout(
     cell: Any,
     state: Float[Tensor, "*any states rows"],
@@ -239,6 +329,8 @@ def rollout(
     member's failure.
     """
     check_least("steps", steps)
+    if isinstance(cell, EQLCell) and (rule := Unrolled.of(cell, state, latent, steps)) is not None:
+        return by_hand(rule, state, latent, *rule.raw)
     states = []
     for _ in range(steps):
         state = cell(state, latent)

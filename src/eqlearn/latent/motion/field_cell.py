@@ -159,14 +159,6 @@ class FieldCell(nn.Module):
         every = torch.stack([known[o].flatten(-len(self.grid) - 1) for o in self.orders], dim=-2)
         return every.flatten(-3, -2)
 
-    @torch.no_grad()
-    def scale_(self, y: Float[Tensor, "*any states rows"]) -> FieldCell:
-        """Sets the scales of all variables but latents to their root mean square in these fields."""
-        found = self.features(y.to(self.scales)).square().mean(dim=-1).sqrt()
-        found = found.flatten(0, -2).mean(dim=0) if found.dim() > 1 else found
-        self.scales[: len(found)] = torch.where(found > 0, found, 1.0)
-        return self
-
     def law(
         self, y: Float[Tensor, "*any states rows"], z: Float[Tensor, "*any latents rows"]
     ) -> Float[Tensor, "*more states rows"]:

@@ -49,7 +49,6 @@ class DynamicsSettings:
     penalty: Penalty = field(default_factory=SmoothHalf)
     members: int = 1
     batch: int | None = None
-    windows: bool = False
     scaling: Literal["raw", "state", "time"] = "raw"
 
 
@@ -205,7 +204,7 @@ def _trained(
     """The members that did not fail, the best first, and how many failed."""
     cell = system.cell
     scales = cell.scales if isinstance(cell, EQLCell) else None
-    loss = PropagationLoss(pairs, scales=scales, batch=settings.batch, windows=settings.windows, seed=seed)
+    loss = PropagationLoss(pairs, scales=scales, batch=settings.batch, seed=seed)
     runs: list[Training] = []
 
     def start(state: TrainingState | None) -> Training:

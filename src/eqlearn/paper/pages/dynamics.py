@@ -96,16 +96,20 @@ def dynamics_table(ledger: Mapping[str, Any], system: System) -> str:
 def _seeds(eql: Mapping[int, Any], relu: Mapping[int, Any], euler: Mapping[int, Any], system: System) -> str:
     heads = ["seed", "right", "correlation", "worst coefficient", "spurious"]
     heads += [f"error, {system.far} steps", "ReLU", "Euler", "seconds", "ReLU's seconds"]
+    restarts = any(t.get("restarts") is not None for t in eql.values())  # a search has none
+    heads += ["began again"] * restarts
     rows: list[list[object]] = []
     for seed, t in eql.items():
         twin, plain = relu.get(seed, {}), euler.get(seed, {})
         if t["failure"]:
-            rows.append([seed, f"no: {t['failure']}", *[""] * 8])
+            rows.append([seed, f"no: {t['failure']}", *[""] * (len(heads) - 2)])
+            rows[-1][len(heads) - restarts :] = [str(t.get("restarts", ""))] * restarts
             continue
         rows.append([seed, "yes" if t["right"] else "no", f"{t['correlation']:.6f}"])
         rows[-1] += [_percent(t["coefficient_error"]), ", ".join(t["spurious"][:4]) or "none"]
         rows[-1] += [_number(trial.get("far_error")) for trial in (t, twin, plain)]
         rows[-1] += [f"{t['seconds']:.0f}", _number(twin.get("seconds"))]
+        rows[-1] += [str(t.get("restarts"))] * restarts
     return table(heads, rows)
 
 
