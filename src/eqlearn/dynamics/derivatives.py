@@ -22,7 +22,7 @@ def smooth(
     """
     windows = choose_windows(series, settings)
     half = max(window.half for window in windows)
-    kept = [slice(cut, len(one) - cut) for one in series for cut in [min(half, len(one) // 10)]]
+    kept = [_kept(len(one), half) for one in series]
     states, slopes = filtered(series, windows, 0), filtered(series, windows, 1)
     return [x[k] for x, k in zip(states, kept, strict=True)], [
         x[k] / dt for x, k in zip(slopes, kept, strict=True)
@@ -49,7 +49,7 @@ def choose_window(series: Sequence[np.ndarray], settings: MotionSettings = MOTIO
     left_out = [_left_out(series, window) for window in windows]
     noise = min(left_out)
     # A window that smooths the motion itself away shows no bias, but does not predict the values.
-    faithful = [w for w, left in zip(windows, left_out, strict=True) if left <= 2 * noise]
+    faithful = [w for w, left in zip(windows, left_out, strict=True) if left <= settings.faithful * noise]
     return min(faithful, key=lambda window: _slope_error(series, window, noise))
 
 
@@ -92,19 +92,31 @@ def _windows(times: int, settings: MotionSettings) -> list[SavitzkyGolay]:
 
 
 def _left_out(series: Sequence[np.ndarray], window: SavitzkyGolay) -> float:
-    """The mean square difference of values from what their neighbours predict."""
-    weights = window.weights(0)[window.half]
-    own = weights[window.half]
-    total, count = 0.0, 0
-    for one in series:
-        left = one[window.half : len(one) - window.half] - np.convolve(one, weights[::-1], mode="valid")
-        total, count = total + float((left**2).sum()), count + len(left)
-    return float(total / count / (1 - own))
+    """The mean square difference of values from what the others predict, ends and all (generalised
+    cross-validation, Golub, Heath & Wahba 1979)."""
+    own, half = np.diag(window.weights(0)), window.half
+    squares = sum(float(np.square(one - window.apply(one, 0)).sum()) for one in series)
+    count = sum(map(len, series))
+    used = sum(own.sum() + (len(one) - 2 * half - 1) * own[half] for one in series)
+    return float(squares / count / (1 - used / count) ** 2)
 
 
 def _slope_error(series: Sequence[np.ndarray], window: SavitzkyGolay, noise: float) -> float:
-    weights = window.weights(1)[window.half]
-    higher = SavitzkyGolay(window.half, window.degree + 2).weights(1)[window.half]
-    gaps = np.concatenate([np.convolve(one, (weights - higher)[::-1], mode="valid") for one in series])
-    bias = float((gaps**2).mean()) - noise * float(((weights - higher) ** 2).sum())
-    return max(bias, 0.0) + noise * float((weights**2).sum())
+    weights, higher = window.weights(1), SavitzkyGolay(window.half, window.degree + 2)
+    passed, apart = (np.square(w).sum(axis=1) for w in (weights, weights - higher.weights(1)))
+    bias = variance = count = 0.0
+    for one in series:
+        gaps, kept = window.apply(one, 1) - higher.apply(one, 1), _kept(len(one), window.half)
+        # Which of the window's polynomials each time leans on: the middle one, but for the ends.
+        places, last = np.arange(len(one)), len(one) - 1 - window.half
+        leant = (np.minimum(places, window.half) + np.maximum(places - last, 0))[kept]
+        bias += float(np.square(gaps[kept]).sum() - noise * apart[leant].sum())
+        variance += noise * float(passed[leant].sum())
+        count += len(leant)
+    return (max(bias, 0.0) + variance) / count
+
+
+def _kept(times: int, half: int) -> slice:
+    """The times where windows are full, but never less than four fifths of a series."""
+    cut = min(half, times // 10)
+    return slice(cut, times - cut)

@@ -11,7 +11,8 @@ class MotionSettings:
     """How a search for dynamics looks; the defaults serve all systems.
 
     Rates of change come from Savitzky-Golay filters of these degrees, each judged by the one two degrees
-    above it (wider windows than `max_half_window` change little and cost much), and are searched in
+    above it (wider windows than `max_half_window` change little and cost much) and by how well it predicts
+    values from the others: `faithful` times the least mean square is too much. They are searched in
     `rate_rows`: neighbouring rates come from the same values. States whose noise is below `clean`, in units
     of the spread, are not smoothed, and where it is below `maybe_clean` sums of terms are tried without.
     Noise is at most what differences up to the order `max_difference` leave; in proportion to a state, it is
@@ -59,6 +60,7 @@ class MotionSettings:
 
     window_degrees: tuple[int, ...] = (2, 4, 6, 8)
     max_half_window: int = 250
+    faithful: float = 1.2
     short_steps: int = 10
     long_steps: int = 255
     choice_segments: int = 40
