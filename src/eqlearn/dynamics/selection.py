@@ -93,15 +93,16 @@ def fitted_model(
     segments: Segments,
     *,
     before: Model | None = None,
-    iterations: int = 8,
+    starts: np.ndarray | None = None,
+    iterations: int = 30,
     gain: float = 1e-9,
     stop: Callable[[], bool] = never,
 ) -> Model:
-    """Equations with their constants fitted through the motion, until `stop()` or a step of little `gain`;
-    starts are those of `before`, if given, which is about as accurate."""
+    """Equations with their constants fitted through the motion, until `stop()` or a step of little `gain`,
+    from these `starts`, or those of `before`, if given, which is about as accurate."""
     vector_field = VectorField(equations)
-    same = before is not None and before.fit.starts.shape == segments.values[:, 0].shape
-    starts = before.fit.starts if before is not None and same else None
+    if starts is None and before is not None and before.fit.starts.shape == segments.values[:, 0].shape:
+        starts = before.fit.starts
     # Coarse steps show what is far off; what comes close is integrated as finely as it deserves.
     expected = before.fit.errors if before is not None and before.fit.finite else 1.0
     substeps, values = enough_substeps(equations, segments, expected), None
@@ -119,18 +120,14 @@ def fitted_model(
 
 
 def best_together(
-    fronts: Sequence[Sequence[Equation]],
-    first: Sequence[Equation],
-    segments: Segments,
-    stop: Callable[[], bool] = never,
+    fronts: Sequence[Sequence[Equation]], model: Model, stop: Callable[[], bool] = never
 ) -> Model:
-    """The best of the states' fronts together, beginning with the `first`, without terms it does not need.
+    """The best of the states' fronts together, beginning with a `model`, without terms it does not need.
 
     From `stop` on no more alternatives are tried, and no more terms left out.
     """
-    model = fitted_model(first, segments, stop=stop)
     tried = {tuple(map(_skeleton, model.equations))}
-    for _ in range(segments.settings.sweeps):
+    for _ in range(model.segments.settings.sweeps):
         before = model
         for k, front in enumerate(fronts):
             for equation in front:
@@ -224,6 +221,7 @@ def snapped(model: Model, stop: Callable[[], bool] = never) -> Model:
         ratios = np.maximum(after.errors, MOTION_TOLERANCE) / np.maximum(before.errors, MOTION_TOLERANCE)
         return model.weight * segments.rows * float(np.log(ratios).sum())
 
-    numbers, fit = snap_in_turn(model.fit, segments.rows, refit, rise, stop=stop)
+    rarer = segments.settings.rarer if model.error > segments.settings.noisy else 0.0
+    numbers, fit = snap_in_turn(model.fit, segments.rows, refit, rise, rarer=rarer, stop=stop)
     final = [equation.simplified() for equation in vector_field.equations(numbers)]
     return fitted_model(final, segments, before=Model(vector_field, fit, segments), stop=stop)

@@ -136,8 +136,8 @@ def _linearised(law: VectorField, segments: Segments, point: np.ndarray, substep
     c, starts = np.split(point, [len(law.start)])
     motion = flow(law, segments, c, starts.reshape(pieces, count), substeps, slopes=True)
     residual, slopes = motion[..., 0] - segments.values, motion[..., 1:]
-    if segments.weights is not None:
-        residual, slopes = residual * segments.weights, slopes * segments.weights[..., None]
+    counts = segments.balance * (np.ones(count) if segments.weights is None else segments.weights)
+    residual, slopes = residual * counts, slopes * counts[..., None]
     if not np.isfinite(slopes).all():
         residual[:] = np.nan
     matrix = slopes.reshape(pieces, times * count, -1)
@@ -224,7 +224,7 @@ def _fit(
     observed = segments.rows * int(segments.seen.sum())
     variance = float((residual**2).sum()) / max(1, observed - int(free.sum()))
     errors[free] = errors_from_slopes(system.followed[:, free], variance)
-    rms = np.sqrt((residual**2).sum(axis=(0, 1)) / segments.rows)
+    rms = np.sqrt((residual**2).sum(axis=(0, 1)) / segments.rows) / segments.balance
     before, after = residual[:, :-1].ravel(), residual[:, 1:].ravel()
     size = math.sqrt(float(before @ before) * float(after @ after))
     return ShootingFit(c, errors, starts, rms, float(before @ after) / size if size > 0 else 0.0)
