@@ -156,11 +156,12 @@ class Prepared:
         """Sums as equations; in noise, also with coefficients of one where they are near it."""
         found = []
         for equation in (one.equation(self.trajectories.variables) for one in sums):
-            found.append(equation)
+            # In noise lengths are near each other, and forms must not tell laws apart.
+            found.append(equation.simplified() if self.noisy else equation)
             if self.noisy:
                 formula, near = Formula.of(equation), self.settings.near_one
                 ones = [sp.Integer(round(c)) if abs(abs(c) - 1) < near else c for c in formula.constants]
-                found.append(formula.with_constants(ones))
+                found.append(formula.with_constants(ones).simplified())
         return list(dict.fromkeys(found))
 
     def segments(self, steps: int, most: int) -> Segments:

@@ -55,8 +55,15 @@ class Model:
 
     @cached_property
     def formula_length(self) -> float:
-        """Nats to describe the equations."""
-        return description_length(0, 1.0, *formula_costs(self.equations, self.constants, self.segments.rows))
+        """Nats to describe the equations, each constant as precisely as it is known once the others are told
+        (so a law with constants that make up for each other is no shorter for it); in laws of motion,
+        fitted numbers are rarer in exponents and inside functions."""
+        costs = formula_costs(self.equations, self._constants(self.fit.errors_in_turn), self.segments.rows)
+        inside = [
+            node for e in self.equations for node in e.expr.atoms(sp.Pow, sp.Function)
+            if (node.exp if node.is_Pow else sp.Tuple(*node.args)).has(sp.Float)
+        ]  # fmt: skip
+        return description_length(0, 1.0, *costs) + len(inside) * self.segments.settings.rarer * math.log(2)
 
     @property
     def weight(self) -> float:
@@ -71,7 +78,10 @@ class Model:
 
     @property
     def constants(self) -> tuple[tuple[Constant, ...], ...]:
-        pairs = zip(self.fit.values, self.fit.standard_errors, strict=True)
+        return self._constants(self.fit.standard_errors)
+
+    def _constants(self, errors: np.ndarray) -> tuple[tuple[Constant, ...], ...]:
+        pairs = zip(self.fit.values, errors, strict=True)
         every = [Constant(float(v), float(e)) for v, e in pairs]
         return tuple(tuple(every[place]) for place in self.vector_field.places)
 
