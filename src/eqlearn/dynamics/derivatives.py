@@ -16,10 +16,8 @@ from eqlearn.numerics.noise import white_noise
 def smooth(
     series: Sequence[np.ndarray], dt: float, settings: MotionSettings = MOTION
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """States and rates of change of series `(time, states)`, each state with a window of its own.
-
-    Times at the ends, where the window is not full, are left out, but never more than a fifth of a series.
-    """
+    """States and rates of change of series `(time, states)`, each state with a window of its own, at the
+    times where it is full, but never less than four fifths of a series."""
     windows = choose_windows(series, settings)
     half = max(window.half for window in windows)
     kept = [_kept(len(one), half) for one in series]
@@ -94,29 +92,26 @@ def _windows(times: int, settings: MotionSettings) -> list[SavitzkyGolay]:
 def _left_out(series: Sequence[np.ndarray], window: SavitzkyGolay) -> float:
     """The mean square difference of values from what the others predict, ends and all (generalised
     cross-validation, Golub, Heath & Wahba 1979)."""
-    own, half = np.diag(window.weights(0)), window.half
-    squares = sum(float(np.square(one - window.apply(one, 0)).sum()) for one in series)
-    count = sum(map(len, series))
-    used = sum(own.sum() + (len(one) - 2 * half - 1) * own[half] for one in series)
-    return float(squares / count / (1 - used / count) ** 2)
+    own = np.diag(window.weights(0))[np.concatenate([_leant(len(one), window.half) for one in series])]
+    left = np.concatenate([one - window.apply(one, 0) for one in series])
+    return float((left**2).mean() / (1 - own.mean()) ** 2)
 
 
 def _slope_error(series: Sequence[np.ndarray], window: SavitzkyGolay, noise: float) -> float:
     weights, higher = window.weights(1), SavitzkyGolay(window.half, window.degree + 2)
-    passed, apart = (np.square(w).sum(axis=1) for w in (weights, weights - higher.weights(1)))
-    bias = variance = count = 0.0
-    for one in series:
-        gaps, kept = window.apply(one, 1) - higher.apply(one, 1), _kept(len(one), window.half)
-        # Which of the window's polynomials each time leans on: the middle one, but for the ends.
-        places, last = np.arange(len(one)), len(one) - 1 - window.half
-        leant = (np.minimum(places, window.half) + np.maximum(places - last, 0))[kept]
-        bias += float(np.square(gaps[kept]).sum() - noise * apart[leant].sum())
-        variance += noise * float(passed[leant].sum())
-        count += len(leant)
-    return (max(bias, 0.0) + variance) / count
+    both = [(one, _kept(len(one), window.half)) for one in series]
+    gaps = np.concatenate([(window.apply(one, 1) - higher.apply(one, 1))[some] for one, some in both])
+    rows = np.concatenate([_leant(len(one), window.half)[some] for one, some in both])
+    passed, apart = (np.square(w).sum(axis=1)[rows].mean() for w in (weights, weights - higher.weights(1)))
+    return float(max((gaps**2).mean() - noise * apart, 0.0) + noise * passed)
+
+
+def _leant(times: int, half: int) -> np.ndarray:
+    """Which polynomial of a window each time leans on: the middle one, but at the ends."""
+    places = np.arange(times)
+    return np.minimum(places, half) + np.maximum(places - (times - 1 - half), 0)
 
 
 def _kept(times: int, half: int) -> slice:
-    """The times where windows are full, but never less than four fifths of a series."""
     cut = min(half, times // 10)
     return slice(cut, times - cut)

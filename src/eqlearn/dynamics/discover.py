@@ -109,14 +109,10 @@ class _Task:
     """A search for dynamics under way: its tables, what was found for each state, the best model."""
 
     def __init__(
-        self,
-        prepared: Prepared,
-        began: float,
-        progress: Callable[[Progress], None] | None,
-        journal: Callable[[str], Journal] | None,
-        vocabulary: tuple[frozenset[str], int],
+        self, prepared: Prepared, began: float, progress: Callable[[Progress], None] | None,
+        journal: Callable[[str], Journal] | None, vocabulary: tuple[frozenset[str], int],
         options: dict[str, Any],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.vocabulary = vocabulary
         self.prepared, self.trajectories, self.began = prepared, prepared.trajectories, began
         self.form, self.settings = prepared.form, prepared.settings
@@ -321,7 +317,8 @@ class _Task:
             if chosen in seen or sum(e.complexity for e in chosen) >= best.complexity:
                 continue
             seen.add(chosen)
-            candidates.append(fitted_model(chosen, model.segments, stop=stop).candidate())
+            trial = fitted_model(chosen, model.segments, starts=model.fit.starts, stop=stop)
+            candidates.append(trial.candidate())
         return (*(c for c in pareto_front(candidates) if c.training_error > best.training_error), best)
 
 

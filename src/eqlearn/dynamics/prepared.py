@@ -136,33 +136,31 @@ class Prepared:
     def grown(self, model: Model, stop: Callable[[], bool]) -> Model:
         """A model of noisy motion as it is fitted to pieces twice as long, and again, while it follows them;
         they start as its own do."""
-        steps, places = model.segments.values.shape[1] - 1, self.trajectories.piece_places
-        noisy = model.fit.finite and model.error > self.settings.noisy
+        (own, times, _), places = model.segments.values.shape, self.trajectories.piece_places
+        steps, noisy = times - 1, model.fit.finite and model.error > self.settings.noisy
         while noisy and steps <= self.settings.long_steps and not stop():
             segments = self.segments(steps, self.settings.fit_segments)
             if segments.values.shape != model.segments.values.shape:
-                own = model.fit.starts
-                known = dict(zip(places(model.segments.values.shape[1] - 1, len(own))[1], own, strict=True))
+                known = dict(zip(places(times - 1, own)[1], model.fit.starts, strict=True))
                 every = zip(places(steps, len(segments.values))[1], segments.values[:, 0], strict=True)
                 starts = np.stack([known.get(place, value) for place, value in every])
                 longer = fitted_model(model.equations, segments, starts=starts, stop=stop)
                 if not longer.error <= self.settings.above_noise * model.error:
                     break
-                model = longer
+                model, (own, times, _) = longer, segments.values.shape
             steps = 2 * steps + 1
         return model
 
     def written(self, sums: Sequence[SumOfTerms]) -> list[Equation]:
         """Sums as equations; in noise, also with coefficients of one where they are near it."""
-        found = []
-        for equation in (one.equation(self.trajectories.variables) for one in sums):
-            # In noise lengths are near each other, and forms must not tell laws apart.
-            found.append(equation.simplified() if self.noisy else equation)
-            if self.noisy:
-                formula, near = Formula.of(equation), self.settings.near_one
-                ones = [sp.Integer(round(c)) if abs(abs(c) - 1) < near else c for c in formula.constants]
-                found.append(formula.with_constants(ones).simplified())
-        return list(dict.fromkeys(found))
+        found, near = [one.equation(self.trajectories.variables) for one in sums], self.settings.near_one
+        if not self.noisy:
+            return found
+        for place, formula in enumerate(map(Formula.of, list(found))):
+            ones = [sp.Integer(round(c)) if abs(abs(c) - 1) < near else c for c in formula.constants]
+            found.insert(2 * place + 1, formula.with_constants(ones))
+        # Lengths are near each other, and forms must not tell laws apart.
+        return list(dict.fromkeys(equation.simplified() for equation in found))
 
     def segments(self, steps: int, most: int) -> Segments:
         """Pieces of the series of so many steps, at most so many."""

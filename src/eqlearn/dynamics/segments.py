@@ -35,15 +35,10 @@ class Segments:
 
     @staticmethod
     def of(
-        trajectories: Trajectories,
-        form: str,
-        steps: int,
-        most: int,
-        scale: np.ndarray | None = None,
-        settings: MotionSettings = MOTION,
-        weights: Sequence[np.ndarray] | None = None,
+        trajectories: Trajectories, form: str, steps: int, most: int, scale: np.ndarray | None = None,
+        settings: MotionSettings = MOTION, weights: Sequence[np.ndarray] | None = None,
         balance: np.ndarray | float = 1.0,
-    ) -> Segments:
+    ) -> Segments:  # fmt: skip
         """From the trajectories' pieces; the `scale` is their own spread by default, and each series'
         `weights` are one wherever it was observed."""
         scale = trajectories.spread if scale is None else scale

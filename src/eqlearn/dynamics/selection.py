@@ -55,15 +55,12 @@ class Model:
 
     @cached_property
     def formula_length(self) -> float:
-        """Nats to describe the equations, each constant as precisely as it is known once the others are told
-        (so a law with constants that make up for each other is no shorter for it); in laws of motion,
-        fitted numbers are rarer in exponents and inside functions."""
+        """Nats to describe the equations, each constant as precisely as it is known once the others are told,
+        so that none is short for making up for others. Numbers in exponents and functions are rarer."""
         costs = formula_costs(self.equations, self._constants(self.fit.errors_in_turn), self.segments.rows)
-        inside = [
-            node for e in self.equations for node in e.expr.atoms(sp.Pow, sp.Function)
-            if (node.exp if node.is_Pow else sp.Tuple(*node.args)).has(sp.Float)
-        ]  # fmt: skip
-        return description_length(0, 1.0, *costs) + len(inside) * self.segments.settings.rarer * math.log(2)
+        every = [node for e in self.equations for node in e.expr.atoms(sp.Pow, sp.Function)]
+        inside = sum(any(a.has(sp.Float) for a in node.args[node.is_Pow :]) for node in every)
+        return description_length(0, 1.0, *costs) + inside * self.segments.settings.rarer * math.log(2)
 
     @property
     def weight(self) -> float:
