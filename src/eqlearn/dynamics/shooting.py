@@ -228,8 +228,8 @@ def _fit(
     slopes, in_turn = system.followed[:, free], errors.copy()
     errors[free] = errors_from_slopes(slopes, variance)
     if len(slopes) >= slopes.shape[1]:
-        with np.errstate(divide="ignore"):
-            in_turn[free] = math.sqrt(variance) / np.abs(np.diag(np.linalg.qr(slopes, mode="r")))
+        turned = np.abs(np.diag(np.linalg.qr(slopes, mode="r")))
+        in_turn[free] = math.sqrt(variance) / np.maximum(turned, 1e-300)
     rms = np.sqrt((residual**2).sum(axis=(0, 1)) / segments.rows) / segments.balance
     before, after = residual[:, :-1].ravel(), residual[:, 1:].ravel()
     size = math.sqrt(float(before @ before) * float(after @ after))
