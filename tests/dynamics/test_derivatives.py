@@ -41,3 +41,12 @@ def test_more_noise_asks_for_a_wider_window():
     ]
 
     assert halves[0] < halves[1]
+
+
+def test_smoothing_leaves_the_motion_where_a_window_is_as_long_as_the_series():
+    clean = series_of(lorenz, [[2, 3, 18]], 10, 0.02)[0][:, 1]
+
+    for seed in range(5):
+        noise = 0.1 * clean.std() * np.random.default_rng(seed).standard_normal(len(clean))
+        off = choose_window([clean + noise]).apply(clean + noise, 0) - clean
+        assert off.std() < 0.7 * noise.std()

@@ -52,7 +52,7 @@ def test_a_longer_formula_never_replaces_an_exact_one(wind):
     true = parsed(WIND)
     longer = parsed(["-10*x + 10*y + 0.001*x*y*z - 0.002*sin(x)"])
 
-    model = best_together([[true[0], *longer], [true[1]], [true[2]]], true, wind)
+    model = best_together([[true[0], *longer], [true[1]], [true[2]]], fitted_model(true, wind))
 
     assert len(terms(model.equations[0])) == 2
 

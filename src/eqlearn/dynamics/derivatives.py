@@ -16,13 +16,11 @@ from eqlearn.numerics.noise import white_noise
 def smooth(
     series: Sequence[np.ndarray], dt: float, settings: MotionSettings = MOTION
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """States and rates of change of series `(time, states)`, each state with a window of its own.
-
-    Times at the ends, where the window is not full, are left out, but never more than a fifth of a series.
-    """
+    """States and rates of change of series `(time, states)`, each state with a window of its own, at the
+    times where it is full, but never less than four fifths of a series."""
     windows = choose_windows(series, settings)
     half = max(window.half for window in windows)
-    kept = [slice(cut, len(one) - cut) for one in series for cut in [min(half, len(one) // 10)]]
+    kept = [_kept(len(one), half) for one in series]
     states, slopes = filtered(series, windows, 0), filtered(series, windows, 1)
     return [x[k] for x, k in zip(states, kept, strict=True)], [
         x[k] / dt for x, k in zip(slopes, kept, strict=True)
@@ -49,7 +47,7 @@ def choose_window(series: Sequence[np.ndarray], settings: MotionSettings = MOTIO
     left_out = [_left_out(series, window) for window in windows]
     noise = min(left_out)
     # A window that smooths the motion itself away shows no bias, but does not predict the values.
-    faithful = [w for w, left in zip(windows, left_out, strict=True) if left <= 2 * noise]
+    faithful = [w for w, left in zip(windows, left_out, strict=True) if left <= settings.faithful * noise]
     return min(faithful, key=lambda window: _slope_error(series, window, noise))
 
 
@@ -92,19 +90,28 @@ def _windows(times: int, settings: MotionSettings) -> list[SavitzkyGolay]:
 
 
 def _left_out(series: Sequence[np.ndarray], window: SavitzkyGolay) -> float:
-    """The mean square difference of values from what their neighbours predict."""
-    weights = window.weights(0)[window.half]
-    own = weights[window.half]
-    total, count = 0.0, 0
-    for one in series:
-        left = one[window.half : len(one) - window.half] - np.convolve(one, weights[::-1], mode="valid")
-        total, count = total + float((left**2).sum()), count + len(left)
-    return float(total / count / (1 - own))
+    """The mean square difference of values from what the others predict, ends and all (generalised
+    cross-validation, Golub, Heath & Wahba 1979)."""
+    own = np.diag(window.weights(0))[np.concatenate([_leant(len(one), window.half) for one in series])]
+    left = np.concatenate([one - window.apply(one, 0) for one in series])
+    return float((left**2).mean() / (1 - own.mean()) ** 2)
 
 
 def _slope_error(series: Sequence[np.ndarray], window: SavitzkyGolay, noise: float) -> float:
-    weights = window.weights(1)[window.half]
-    higher = SavitzkyGolay(window.half, window.degree + 2).weights(1)[window.half]
-    gaps = np.concatenate([np.convolve(one, (weights - higher)[::-1], mode="valid") for one in series])
-    bias = float((gaps**2).mean()) - noise * float(((weights - higher) ** 2).sum())
-    return max(bias, 0.0) + noise * float((weights**2).sum())
+    weights, higher = window.weights(1), SavitzkyGolay(window.half, window.degree + 2)
+    both = [(one, _kept(len(one), window.half)) for one in series]
+    gaps = np.concatenate([(window.apply(one, 1) - higher.apply(one, 1))[some] for one, some in both])
+    rows = np.concatenate([_leant(len(one), window.half)[some] for one, some in both])
+    passed, apart = (np.square(w).sum(axis=1)[rows].mean() for w in (weights, weights - higher.weights(1)))
+    return float(max((gaps**2).mean() - noise * apart, 0.0) + noise * passed)
+
+
+def _leant(times: int, half: int) -> np.ndarray:
+    """Which polynomial of a window each time leans on: the middle one, but at the ends."""
+    places = np.arange(times)
+    return np.minimum(places, half) + np.maximum(places - (times - 1 - half), 0)
+
+
+def _kept(times: int, half: int) -> slice:
+    cut = min(half, times // 10)
+    return slice(cut, times - cut)

@@ -109,14 +109,10 @@ class _Task:
     """A search for dynamics under way: its tables, what was found for each state, the best model."""
 
     def __init__(
-        self,
-        prepared: Prepared,
-        began: float,
-        progress: Callable[[Progress], None] | None,
-        journal: Callable[[str], Journal] | None,
-        vocabulary: tuple[frozenset[str], int],
+        self, prepared: Prepared, began: float, progress: Callable[[Progress], None] | None,
+        journal: Callable[[str], Journal] | None, vocabulary: tuple[frozenset[str], int],
         options: dict[str, Any],
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.vocabulary = vocabulary
         self.prepared, self.trajectories, self.began = prepared, prepared.trajectories, began
         self.form, self.settings = prepared.form, prepared.settings
@@ -137,7 +133,7 @@ class _Task:
             if all(sums[0].loss < EXACT_WEAK for sums in others):
                 found, self.prepared = others, clean
         for k, sums in zip(self.prepared.sought, found, strict=True):
-            self.linear[k] = [one.equation(self.trajectories.variables) for one in sums]
+            self.linear[k] = self.prepared.written(sums)
         steps = self.settings.noisy_steps if self.prepared.noisy else self.settings.short_steps
         self.segments = self.prepared.segments(steps, self.settings.choice_segments)
 
@@ -158,7 +154,7 @@ class _Task:
             return False
         before = [list(front) for front in self.linear]
         for k, sums in zip(prepared.sought, self._sums(prepared, end), strict=True):
-            self.linear[k] = [one.equation(self.trajectories.variables) for one in sums]
+            self.linear[k] = prepared.written(sums)
         return self.linear != before
 
     def _sums(self, prepared: Prepared, end: float) -> list[list[SumOfTerms]]:
@@ -238,7 +234,11 @@ class _Task:
         """The best equations together, of all that were found so far."""
         first = [front[0] for front in self._fronts] if before is None else before.equations
         try:
-            model = best_together(self._fronts, first, self.segments, self.stop(end))
+            model = fitted_model(first, self.segments, stop=self.stop(end)) if before is None else before
+            longer = best_together(self._fronts, model, self.stop(end))
+            while longer is not model:
+                model = self.prepared.grown(longer, self.stop(end))
+                longer = model if model is longer else best_together(self._fronts, model, self.stop(end))
         except KeyboardInterrupt:
             self.stopped = True
             model = fitted_model(first, self.segments) if before is None else before
@@ -270,10 +270,12 @@ class _Task:
     def finish(self, model: Model, end: float) -> FoundMotion:
         """Refits on long pieces where there is noise, snaps, and lists the front."""
         noisy = model.fit.finite and model.error > self.settings.noisy
-        steps = self.settings.long_steps if noisy else self.settings.short_steps
-        segments = self.prepared.segments(steps, self.settings.fit_segments)
         try:
-            final = fitted_model(model.equations, segments, before=model, stop=self.stop(end))
+            if noisy:
+                final = self.prepared.grown(model, self.stop(end))
+            else:
+                segments = self.prepared.segments(self.settings.short_steps, self.settings.fit_segments)
+                final = fitted_model(model.equations, segments, before=model, stop=self.stop(end))
             if final.fit.finite:
                 model = snapped(without_spare_terms(final, self.stop(end)), self.stop(end))
         except KeyboardInterrupt:
@@ -315,7 +317,8 @@ class _Task:
             if chosen in seen or sum(e.complexity for e in chosen) >= best.complexity:
                 continue
             seen.add(chosen)
-            candidates.append(fitted_model(chosen, model.segments, stop=stop).candidate())
+            trial = fitted_model(chosen, model.segments, starts=model.fit.starts, stop=stop)
+            candidates.append(trial.candidate())
         return (*(c for c in pareto_front(candidates) if c.training_error > best.training_error), best)
 
 

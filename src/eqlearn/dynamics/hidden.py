@@ -58,15 +58,11 @@ def discover_hidden(
             f"inputs and of order 1; leave out `{(refused or ['latents'])[0]}`"
         )
     began = time.time()
-    size = [
-        float(((one - one.mean(axis=0)) / trajectories.spread).std(axis=0).sum())
-        for one in trajectories.series
-    ]
+    size = [float((one / trajectories.spread).std(axis=0).sum()) for one in trajectories.series]
     leader = trajectories.series[int(np.argmax(size))]
     first = discover_dynamics(
-        [leader], form, dt=trajectories.dt, names=trajectories.names,
-        seconds=None if seconds is None else settings.leading * seconds, settings=settings,
-        **options,
+        [leader], form, dt=trajectories.dt, names=trajectories.names, settings=settings,
+        seconds=None if seconds is None else settings.leading * seconds, **options,
     )  # fmt: skip
     steps = settings.long_steps if first.horizon > settings.short_steps else settings.short_steps
     freed = tuple(Equation(_with_constants(e.expr), e.variables) for e in first.equations)
@@ -165,13 +161,9 @@ def _fits(
     vector_field, trajectories, fits = VectorField(law.equations), law.trajectories, []
     for i in range(len(trajectories.series)):
         pieces = Segments.of(
-            trajectories.part([i]),
-            law.form,
-            law.steps,
-            law.settings.hidden_segments,
-            trajectories.spread,
+            trajectories.part([i]), law.form, law.steps, law.settings.hidden_segments, trajectories.spread,
             law.settings,
-        )
+        )  # fmt: skip
         constants = (law.fits[i].values if law.fits else vector_field.start).copy()
         if fixed is not None and common is not None:
             constants[fixed] = common[fixed]

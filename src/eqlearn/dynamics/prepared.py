@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import sympy as sp
 
 from eqlearn.dynamics.derivatives import choose_windows, deviations, filtered, noise_level, smoother
 from eqlearn.dynamics.forms import Form
 from eqlearn.dynamics.resampled import Stretch, evenly
 from eqlearn.dynamics.segments import Segments
-from eqlearn.dynamics.selection import Model
+from eqlearn.dynamics.selection import Model, fitted_model
 from eqlearn.dynamics.settings import MotionSettings
+from eqlearn.dynamics.sums import SumOfTerms
 from eqlearn.dynamics.weak import WeakForm
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import real_symbol
+from eqlearn.symbolic.parametric import Formula
 from eqlearn.validation.trajectories import Trajectories, velocity_names
 
 
@@ -129,11 +133,42 @@ class Prepared:
             states[row[series] + at : row[series] + at + steps + 1, :count] = piece
         return replace(self, states=states, smoothing=None) if np.isfinite(states).all() else None
 
+    def grown(self, model: Model, stop: Callable[[], bool]) -> Model:
+        """A model of noisy motion as it is fitted to pieces twice as long, and again, while it follows them;
+        they start as its own do."""
+        (own, times, _), places = model.segments.values.shape, self.trajectories.piece_places
+        steps, noisy = times - 1, model.fit.finite and model.error > self.settings.noisy
+        while noisy and steps <= self.settings.long_steps and not stop():
+            segments = self.segments(steps, self.settings.fit_segments)
+            if segments.values.shape != model.segments.values.shape:
+                known = dict(zip(places(times - 1, own)[1], model.fit.starts, strict=True))
+                every = zip(places(steps, len(segments.values))[1], segments.values[:, 0], strict=True)
+                starts = np.stack([known.get(place, value) for place, value in every])
+                longer = fitted_model(model.equations, segments, starts=starts, stop=stop)
+                if not longer.error <= self.settings.above_noise * model.error:
+                    break
+                model, (own, times, _) = longer, segments.values.shape
+            steps = 2 * steps + 1
+        return model
+
+    def written(self, sums: Sequence[SumOfTerms]) -> list[Equation]:
+        """Sums as equations; in noise, also with coefficients of one where they are near it."""
+        found, near = [one.equation(self.trajectories.variables) for one in sums], self.settings.near_one
+        if not self.noisy:
+            return found
+        for place, formula in enumerate(map(Formula.of, list(found))):
+            ones = [sp.Integer(round(c)) if abs(abs(c) - 1) < near else c for c in formula.constants]
+            found.insert(2 * place + 1, formula.with_constants(ones))
+        # Lengths are near each other, and forms must not tell laws apart.
+        return list(dict.fromkeys(equation.simplified() for equation in found))
+
     def segments(self, steps: int, most: int) -> Segments:
         """Pieces of the series of so many steps, at most so many."""
+        level = self.noise if (self.noise > self.settings.noisy).all() else np.ones_like(self.noise)
         return Segments.of(
-            self.trajectories, self.form.name, steps, most, settings=self.settings, weights=self.weights
-        )
+            self.trajectories, self.form.name, steps, most, settings=self.settings, weights=self.weights,
+            balance=np.exp(np.log(level).mean()) / level,
+        )  # fmt: skip
 
 
 def _with_inputs(trajectories: Trajectories) -> Trajectories:

@@ -19,7 +19,8 @@ class Segments:
     They are the data of a least-squares problem rather than `Trajectories`: scaled, and of equations of one
     `form`. `gaps` `(pieces, times - 1)` are the steps of time where not all of them are `dt`, and `weights`,
     like the values, say how much each value counts: nothing if it was not observed, and the less the noisier
-    it is. `drive(times)` gives the inputs `(pieces, inputs)` at times `(pieces,)` since each piece's start.
+    it is; `balance` says so of states as wholes. `drive(times)` gives the inputs `(pieces, inputs)` at times
+    `(pieces,)` since each piece's start.
     """
 
     values: np.ndarray
@@ -30,17 +31,14 @@ class Segments:
     gaps: np.ndarray | None = None
     weights: np.ndarray | None = None
     drive: Callable[[np.ndarray], np.ndarray] | None = field(default=None, repr=False)
+    balance: np.ndarray | float = 1.0
 
     @staticmethod
     def of(
-        trajectories: Trajectories,
-        form: str,
-        steps: int,
-        most: int,
-        scale: np.ndarray | None = None,
-        settings: MotionSettings = MOTION,
-        weights: Sequence[np.ndarray] | None = None,
-    ) -> Segments:
+        trajectories: Trajectories, form: str, steps: int, most: int, scale: np.ndarray | None = None,
+        settings: MotionSettings = MOTION, weights: Sequence[np.ndarray] | None = None,
+        balance: np.ndarray | float = 1.0,
+    ) -> Segments:  # fmt: skip
         """From the trajectories' pieces; the `scale` is their own spread by default, and each series'
         `weights` are one wherever it was observed."""
         scale = trajectories.spread if scale is None else scale
@@ -60,7 +58,7 @@ class Segments:
             gaps = np.diff(np.stack(clocks), axis=1)
             gaps = None if np.allclose(gaps, trajectories.dt, rtol=1e-9) else gaps
         drive = _drive(trajectories, places) if trajectories.inputs else None
-        return Segments(values / scale, scale, trajectories.dt, form, settings, gaps, counts, drive)
+        return Segments(values / scale, scale, trajectories.dt, form, settings, gaps, counts, drive, balance)
 
     def part(self, places: np.ndarray) -> Segments:
         """The pieces at these places."""

@@ -55,8 +55,12 @@ class Model:
 
     @cached_property
     def formula_length(self) -> float:
-        """Nats to describe the equations."""
-        return description_length(0, 1.0, *formula_costs(self.equations, self.constants, self.segments.rows))
+        """Nats to describe the equations, each constant as precisely as it is known once the others are told,
+        so that none is short for making up for others. Numbers in exponents and functions are rarer."""
+        costs = formula_costs(self.equations, self._constants(self.fit.errors_in_turn), self.segments.rows)
+        every = [node for e in self.equations for node in e.expr.atoms(sp.Pow, sp.Function)]
+        inside = sum(any(a.has(sp.Float) for a in node.args[node.is_Pow :]) for node in every)
+        return description_length(0, 1.0, *costs) + inside * self.segments.settings.rarer * math.log(2)
 
     @property
     def weight(self) -> float:
@@ -71,7 +75,10 @@ class Model:
 
     @property
     def constants(self) -> tuple[tuple[Constant, ...], ...]:
-        pairs = zip(self.fit.values, self.fit.standard_errors, strict=True)
+        return self._constants(self.fit.standard_errors)
+
+    def _constants(self, errors: np.ndarray) -> tuple[tuple[Constant, ...], ...]:
+        pairs = zip(self.fit.values, errors, strict=True)
         every = [Constant(float(v), float(e)) for v, e in pairs]
         return tuple(tuple(every[place]) for place in self.vector_field.places)
 
@@ -93,15 +100,16 @@ def fitted_model(
     segments: Segments,
     *,
     before: Model | None = None,
-    iterations: int = 8,
+    starts: np.ndarray | None = None,
+    iterations: int = 30,
     gain: float = 1e-9,
     stop: Callable[[], bool] = never,
 ) -> Model:
-    """Equations with their constants fitted through the motion, until `stop()` or a step of little `gain`;
-    starts are those of `before`, if given, which is about as accurate."""
+    """Equations with their constants fitted through the motion, until `stop()` or a step of little `gain`,
+    from these `starts`, or those of `before`, if given, which is about as accurate."""
     vector_field = VectorField(equations)
-    same = before is not None and before.fit.starts.shape == segments.values[:, 0].shape
-    starts = before.fit.starts if before is not None and same else None
+    if starts is None and before is not None and before.fit.starts.shape == segments.values[:, 0].shape:
+        starts = before.fit.starts
     # Coarse steps show what is far off; what comes close is integrated as finely as it deserves.
     expected = before.fit.errors if before is not None and before.fit.finite else 1.0
     substeps, values = enough_substeps(equations, segments, expected), None
@@ -119,18 +127,14 @@ def fitted_model(
 
 
 def best_together(
-    fronts: Sequence[Sequence[Equation]],
-    first: Sequence[Equation],
-    segments: Segments,
-    stop: Callable[[], bool] = never,
+    fronts: Sequence[Sequence[Equation]], model: Model, stop: Callable[[], bool] = never
 ) -> Model:
-    """The best of the states' fronts together, beginning with the `first`, without terms it does not need.
+    """The best of the states' fronts together, beginning with a `model`, without terms it does not need.
 
     From `stop` on no more alternatives are tried, and no more terms left out.
     """
-    model = fitted_model(first, segments, stop=stop)
     tried = {tuple(map(_skeleton, model.equations))}
-    for _ in range(segments.settings.sweeps):
+    for _ in range(model.segments.settings.sweeps):
         before = model
         for k, front in enumerate(fronts):
             for equation in front:
@@ -224,6 +228,7 @@ def snapped(model: Model, stop: Callable[[], bool] = never) -> Model:
         ratios = np.maximum(after.errors, MOTION_TOLERANCE) / np.maximum(before.errors, MOTION_TOLERANCE)
         return model.weight * segments.rows * float(np.log(ratios).sum())
 
-    numbers, fit = snap_in_turn(model.fit, segments.rows, refit, rise, stop=stop)
+    rarer = segments.settings.rarer if model.error > segments.settings.noisy else 0.0
+    numbers, fit = snap_in_turn(model.fit, segments.rows, refit, rise, rarer=rarer, stop=stop)
     final = [equation.simplified() for equation in vector_field.equations(numbers)]
     return fitted_model(final, segments, before=Model(vector_field, fit, segments), stop=stop)

@@ -11,7 +11,8 @@ class MotionSettings:
     """How a search for dynamics looks; the defaults serve all systems.
 
     Rates of change come from Savitzky-Golay filters of these degrees, each judged by the one two degrees
-    above it (wider windows than `max_half_window` change little and cost much), and are searched in
+    above it (wider windows than `max_half_window` change little and cost much) and by how well it predicts
+    values from the others: `faithful` times the least mean square is too much. They are searched in
     `rate_rows`: neighbouring rates come from the same values. States whose noise is below `clean`, in units
     of the spread, are not smoothed, and where it is below `maybe_clean` sums of terms are tried without.
     Noise is at most what differences up to the order `max_difference` leave; in proportion to a state, it is
@@ -42,15 +43,17 @@ class MotionSettings:
     `max_varying_degree`.
 
     Simulations that choose among equations take `short_steps` of `choice_segments`, or `noisy_steps` where
-    there is more noise than `noisy`; the last fit takes `fit_segments`, of `long_steps` in noise. A state is
-    explained when its simulation misses by at most `above_noise` times the noise. An integrator's own error
-    may be `below_noise` times the noise, and a fit for a choice ends where a step gains less than the share
-    `little_gain` of the squares; a step of time is divided at most `max_substeps` times for it, fewer
-    where a piece would take more than `max_piece_steps`, and up to `max_stride` are taken at once where the
-    error may be more than `coarse`. Laws of more than `max_simulated` nodes follow the errors of the rates,
-    not the motion. States try their alternatives in at most `sweeps`. Sums of terms, the first choice,
-    sums in the states as the model moves and their choice, the search in rates and the last choice end at
-    these shares of the time; the rest is for the fit.
+    there is more noise than `noisy`: then pieces are fitted and chosen on that are twice as long, and again,
+    up to `long_steps`, as far as a law follows them. The last fit takes `fit_segments`. In noise a
+    coefficient is also tried as one if it is as `near_one` as this, and other numbers than 0 and 1 are so
+    many bits `rarer`: one is near most constants. A state is explained when its simulation misses by at most
+    `above_noise` times the noise. An integrator's own error may be `below_noise` times the noise, and a fit
+    for a choice ends where a step gains less than the share `little_gain` of the squares; a step of time is
+    divided at most `max_substeps` times for it, fewer where a piece would take more than `max_piece_steps`,
+    and up to `max_stride` are taken at once where the error may be more than `coarse`. Laws of more than
+    `max_simulated` nodes follow the errors of the rates, not the motion. States try their alternatives in at
+    most `sweeps`. Sums of terms, the first choice, sums in the states as the model moves and their choice,
+    the search in rates and the last choice end at these shares of the time; the rest is for the fit.
 
     A hidden parameter needs `min_series`; the series that moves most gets the share `leading` of the time,
     and each is then fitted on `hidden_segments`. A constant differs between series if it varies by more than
@@ -59,14 +62,17 @@ class MotionSettings:
 
     window_degrees: tuple[int, ...] = (2, 4, 6, 8)
     max_half_window: int = 250
+    faithful: float = 1.2
     short_steps: int = 10
-    long_steps: int = 255
+    long_steps: int = 511
     choice_segments: int = 40
     fit_segments: int = 120
     rate_rows: int = 300
     above_noise: float = 1.15
     below_noise: float = 0.02
     little_gain: float = 1e-5
+    rarer: float = 3.0
+    near_one: float = 0.1
     noisy: float = 1e-4
     max_simulated: int = 60
     sweeps: int = 3
@@ -120,7 +126,7 @@ class MotionSettings:
     least_noise: float = 0.01
     max_gap: float = 10.0
     exact_spline: float = 1e-3
-    noisy_steps: int = 127
+    noisy_steps: int = 31
     until_sums: float = 0.45
     until_choice: float = 0.56
     until_second: float = 0.64

@@ -82,11 +82,13 @@ class VectorField:
 
 @dataclass(frozen=True, eq=False)
 class ShootingFit:
-    """Values of the constants and their standard errors, the pieces' starts, each state's root-mean-square
-    residual in units of its spread, and the autocorrelation of the residuals from one time to the next."""
+    """Values of the constants, their standard errors, and those of each once the later ones are known; the
+    pieces' starts, each state's root-mean-square residual in units of its spread, and the autocorrelation of
+    the residuals from one time to the next."""
 
     values: np.ndarray
     standard_errors: np.ndarray
+    errors_in_turn: np.ndarray
     starts: np.ndarray
     errors: np.ndarray
     correlation: float = 0.0
@@ -136,8 +138,8 @@ def _linearised(law: VectorField, segments: Segments, point: np.ndarray, substep
     c, starts = np.split(point, [len(law.start)])
     motion = flow(law, segments, c, starts.reshape(pieces, count), substeps, slopes=True)
     residual, slopes = motion[..., 0] - segments.values, motion[..., 1:]
-    if segments.weights is not None:
-        residual, slopes = residual * segments.weights, slopes * segments.weights[..., None]
+    counts = segments.balance * (np.ones(count) if segments.weights is None else segments.weights)
+    residual, slopes = residual * counts, slopes * counts[..., None]
     if not np.isfinite(slopes).all():
         residual[:] = np.nan
     matrix = slopes.reshape(pieces, times * count, -1)
@@ -219,15 +221,19 @@ def _fit(
     count, errors = segments.values.shape[2], np.zeros(len(c))
     if not math.isfinite(float(system.loss)):
         errors[free] = math.inf
-        return ShootingFit(c, errors, starts, np.full(count, math.inf))
+        return ShootingFit(c, errors, errors, starts, np.full(count, math.inf))
     residual = system.residual.reshape(segments.values.shape)
     observed = segments.rows * int(segments.seen.sum())
     variance = float((residual**2).sum()) / max(1, observed - int(free.sum()))
-    errors[free] = errors_from_slopes(system.followed[:, free], variance)
-    rms = np.sqrt((residual**2).sum(axis=(0, 1)) / segments.rows)
+    slopes, in_turn = system.followed[:, free], errors.copy()
+    errors[free] = errors_from_slopes(slopes, variance)
+    if len(slopes) >= slopes.shape[1]:
+        turned = np.abs(np.diag(np.linalg.qr(slopes, mode="r")))
+        in_turn[free] = math.sqrt(variance) / np.maximum(turned, 1e-300)
+    rms = np.sqrt((residual**2).sum(axis=(0, 1)) / segments.rows) / segments.balance
     before, after = residual[:, :-1].ravel(), residual[:, 1:].ravel()
     size = math.sqrt(float(before @ before) * float(after @ after))
-    return ShootingFit(c, errors, starts, rms, float(before @ after) / size if size > 0 else 0.0)
+    return ShootingFit(c, errors, in_turn, starts, rms, float(before @ after) / size if size > 0 else 0.0)
 
 
 def enough_substeps(equations: Sequence[Equation], segments: Segments, errors: np.ndarray | float) -> float:

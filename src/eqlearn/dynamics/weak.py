@@ -1,9 +1,7 @@
 """The weak form of equations of motion: rates of change integrated against test functions, by parts.
 
-Unlike those of a field, the conditions of all widths are one system, whitened: a trajectory has so few of
-them that their whole covariance is at hand, with noise that may differ from time to time and is in the terms
-as well. A field has so many points that noise is taken off products on average (`fields/weak`), and widths
-are compared instead.
+Unlike those of a field (`fields/weak`), the conditions of all widths are one system: they are so few that it
+can be whitened by their whole covariance, with noise that differs from time to time and is in the terms.
 """
 
 from __future__ import annotations
@@ -33,13 +31,9 @@ class WeakForm:
 
     @staticmethod
     def of(
-        series: Sequence[np.ndarray],
-        dt: float,
-        sigma: Sequence[np.ndarray] | None = None,
-        order: int = 1,
-        settings: MotionSettings = MOTION,
-        errors: Sequence[np.ndarray] | None = None,
-    ) -> WeakForm:
+        series: Sequence[np.ndarray], dt: float, sigma: Sequence[np.ndarray] | None = None, order: int = 1,
+        settings: MotionSettings = MOTION, errors: Sequence[np.ndarray] | None = None,
+    ) -> WeakForm:  # fmt: skip
         """From one state's series `(time,)` at steps of `dt`; `sigma` are the standard deviations of their
         noise, equal by default, and `order` is that of the derivative which f gives.
 

@@ -198,6 +198,7 @@ def snap_in_turn(
     rise: Callable[[Fitted, Fitted], float],
     *,
     negligible: Callable[[Fitted, int], bool] = lambda fit, i: False,
+    rarer: float = 0.0,
     stop: Callable[[], bool] = never,
 ) -> tuple[list[sp.Expr | float], Fitted]:
     """Each constant, the surest first, moved to a simple number within its error and the others refitted; a
@@ -205,7 +206,8 @@ def snap_in_turn(
 
     `refit(fit, start, fixed)` gives the fit from these values with some of them fixed, `rise(before, after)`
     how many nats more the data take to describe; a constant that is `negligible` may be zero, whatever its
-    error. Returns the numbers, and the fit that goes with them.
+    error, and numbers other than 0 and ±1 are so many bits `rarer`. Returns the numbers, and the fit that
+    goes with them.
     """
     values: list[sp.Expr | float] = [float(v) for v in fit.values]
     fixed = np.zeros(len(values), dtype=bool)
@@ -214,7 +216,7 @@ def snap_in_turn(
         if stop():
             break
         value, error = float(fit.values[i]), float(fit.standard_errors[i])
-        simple = sp.S.Zero if negligible(fit, i) else simple_number(value, error)
+        simple = sp.S.Zero if negligible(fit, i) else simple_number(value, error, rarer)
         if simple is None:
             continue
         start, hold = fit.values.copy(), fixed.copy()
@@ -226,8 +228,9 @@ def snap_in_turn(
     return numbers, fit
 
 
-def simple_number(value: float, error: float) -> sp.Expr | None:
-    """The simplest number within a constant's error, if chance is unlikely to have put it there."""
+def simple_number(value: float, error: float, rarer: float = 0.0) -> sp.Expr | None:
+    """The simplest number within a constant's error, if chance is unlikely to have put it there; others than
+    0 and ±1 are so many bits `rarer`."""
     if not math.isfinite(error):
         return None
     width = max(SNAP_ERRORS * error, SNAP_ROUNDING * abs(value))
@@ -235,4 +238,5 @@ def simple_number(value: float, error: float) -> sp.Expr | None:
     simple = snap_constant(value, width, max_cost=bits)
     # Roots are rarer in laws than fractions of their length: in noise, one of them is near most numbers.
     root = simple is not None and any(not p.exp.is_Integer for p in simple.atoms(sp.Pow))
-    return None if root and number_cost(simple) > bits - RARE_ROOT else simple
+    bits -= RARE_ROOT * root + rarer * (simple not in (None, 0, 1, -1))
+    return None if simple is None or number_cost(simple) > bits else simple
