@@ -13,15 +13,14 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.fields.evidence import Evidence, FormLike
-from eqlearn.fields.formulas import formula_laws
+from eqlearn.fields.evidence import Evidence, FormLike, StrongForm
+from eqlearn.fields.formulas import formula_laws, table_law
 from eqlearn.fields.found import FoundPDE, Reader
 from eqlearn.fields.free import best_free
 from eqlearn.fields.hidden import Hidden, hidden_law, same_parameters, simple_or_fitted
 from eqlearn.fields.law import Law, linear_law
 from eqlearn.fields.scattered import in_memory, read_fields
 from eqlearn.fields.settings import FIELDS, FieldSettings
-from eqlearn.fields.strong import StrongForm, table_law
 from eqlearn.fields.terms import Names, Term, conserved, pointwise, weighted
 from eqlearn.fields.varying import VaryingTask, joined
 from eqlearn.fields.weak import noise_levels, spectrum, weak_forms

@@ -1,4 +1,4 @@
-"""The choice of terms by test functions of several widths together."""
+"""The choice of terms by test functions of several widths together, or by values at points."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from eqlearn.fields.likelihood import Likelihood
 from eqlearn.fields.settings import FieldSettings
-from eqlearn.fields.terms import Term
+from eqlearn.fields.terms import Names, Term
+from eqlearn.fields.weak import Jets, WeakForm
 from eqlearn.numerics.criteria import (
     AS_GOOD,
     CHANCE_DEVIATIONS,
+    DECISIVE,
     FLOORS,
     chance_deviations,
     information_criterion,
 )
 from eqlearn.numerics.subsets import Regression, Subset, sparse_path
+from eqlearn.symbolic.parametric import Formula
+from eqlearn.validation.fields import Field
 
 
 @runtime_checkable
@@ -37,6 +42,71 @@ class FormLike(Protocol):
     def noise_products(self, terms: Sequence[Term]) -> np.ndarray: ...
 
     def blocks(self) -> np.ndarray: ...
+
+
+@dataclass(eq=False)
+class StrongForm:
+    """Terms of a field's equations at some of its points, away from ends that are no seam."""
+
+    field: Field
+    settings: FieldSettings
+    jets: Jets
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.names = Names(self.field.names, tuple(self.field.axes))
+        inside = [
+            np.arange(n) if axis in self.field.periodic else np.arange(n // 10 + 1, n - n // 10 - 1)
+            for axis, n in zip(self.field.axes, self.field.shape, strict=True)
+        ]
+        grid = np.stack([g.ravel() for g in np.meshgrid(*inside, indexing="ij")])
+        finite = np.ones(grid.shape[1], dtype=bool)
+        for one in self.field.experiments:
+            for values in one.values():
+                finite &= np.isfinite(values[tuple(grid)])
+        places = np.flatnonzero(finite)
+        generator = np.random.default_rng(self.seed)
+        count = min(len(places), self.settings.max_rows // len(self.field.experiments))
+        self.points = grid[:, np.sort(generator.choice(places, count, replace=False))]
+        self._known: dict[str, np.ndarray] = {}
+
+    @property
+    def independent(self) -> float:
+        return max(
+            float(self.points.shape[1]) * len(self.field.experiments) / self.settings.shared_points, 2.0
+        )
+
+    def variable(self, name: str) -> np.ndarray:
+        """A field, a derivative or a coordinate at all points of all experiments."""
+        if name not in self._known:
+            jet = self.names.read(name)
+            if jet is None:
+                place = list(self.field.axes).index(name)
+                one = self.field.axes[name][self.points[place]]
+                self._known[name] = np.concatenate([one for _ in self.field.experiments])
+            else:
+                every = range(len(self.field.experiments))
+                self._known[name] = np.concatenate([self.jets(e, jet)[tuple(self.points)] for e in every])
+        return self._known[name]
+
+    def column(self, term: Term) -> np.ndarray:
+        content, expr = self.names.expression(term)
+        variables = sorted(s.name for s in expr.free_symbols)
+        if not variables:
+            return np.full(self.points.shape[1] * len(self.field.experiments), float(content * expr))
+        formula = Formula(expr, tuple(variables))
+        return content * np.asarray(formula(np.stack([self.variable(v) for v in variables])))
+
+    def columns(self, terms: Sequence[Term]) -> np.ndarray:
+        return np.stack([self.column(t) for t in terms], axis=1)
+
+    def noise_products(self, terms: Sequence[Term]) -> np.ndarray:
+        return np.zeros((len(terms), len(terms)))
+
+    def blocks(self) -> np.ndarray:
+        """The part of time that each row belongs to."""
+        parts = self.points[-1] * self.settings.blocks // self.field.shape[-1]
+        return np.concatenate([parts for _ in self.field.experiments])
 
 
 @dataclass(frozen=True)
@@ -69,11 +139,6 @@ class Standard:
         explain."""
         chance = noise * CHANCE_DEVIATIONS * math.sqrt(2 / self.independent)
         return max(loss - noise, 0.0) > chance + FLOORS * self.floor
-
-    def surprise(self, one: Subset) -> float:
-        """Minus the mean logarithm, twice, of how likely what a sum leaves is as the noise that it holds."""
-        spread = one.noise + self.floor
-        return math.log(spread) + one.loss / spread
 
     def score(self, one: Subset) -> float:
         """Nats for what noise does not explain, and for the terms: a sum is neither better for cancelling
@@ -126,9 +191,14 @@ class Evidence:
             regressions.append(regression)
             standards.append(standard)
         every = cls(tuple(forms), tuple(terms), target, tuple(regressions), tuple(standards), ())
-        fits = [r.fitted(min(shortlist, key=every.score)) for r in regressions]
-        kept = every.kept(_usable([max(one.noise, one.loss) for one in fits], standards, settings))
-        return replace(kept, ranked=tuple(sorted(shortlist, key=kept.rank)))
+        kept = every.kept([0])
+        for count in range(2, len(forms) + 1):
+            # A width that drowns in the noise of what the wider ones see tells nothing, and would choose what
+            # holds little noise there.
+            fits = [r.fitted(min(shortlist, key=kept.score)) for r in regressions[:count]]
+            some = _usable([max(one.noise, one.loss) for one in fits], standards, settings)
+            kept = every.kept(some)
+        return replace(kept, ranked=tuple(sorted(shortlist, key=kept.score)))
 
     def kept(self, places: Sequence[int]) -> Evidence:
         """The same with only some of the widths."""
@@ -144,20 +214,29 @@ class Evidence:
         pairs = zip(self.regressions, self.standards, strict=True)
         return float(np.mean([standard.score(r.fitted(places)) for r, standard in pairs]))
 
-    def rank(self, places: Sequence[int]) -> tuple[float, float]:
-        """The score, and what decides between sums that noise explains alike: how likely what they leave is,
-        which is the less spread the less noise they hold."""
-        pairs = zip(self.regressions, self.standards, strict=True)
-        return self.score(places), float(np.mean([s.surprise(r.fitted(places)) for r, s in pairs]))
-
     @cached_property
     def best(self) -> tuple[int, ...]:
         """The best support of which no term may be zero as far as its standard error says (chance alone puts
-        some among so many supports); of those that are as good as it, the shortest and likeliest."""
-        best = next((p for p in self.ranked if self.sure(p)), self.ranked[0])
-        near = (p for p in self.ranked if self.score(p) < self.score(best) + AS_GOOD)
-        shorter = (p for p in near if len(p) <= len(best) and self.sure(p))
-        return min(shorter, key=lambda p: (len(p), self.rank(p)[1]), default=best)
+        some among so many supports). Of those that are nearly as good, and that noise explains, the
+        likeliest; where noise can't be followed, the shortest of those as good as it."""
+        sure = [p for p in self.ranked if self.sure(p)]
+        best = sure[0] if sure else self.ranked[0]
+        near = [p for p in sure if self.score(p) < self.score(best) + DECISIVE]
+        form = self.forms[-1]
+        if len(near) > 1 and isinstance(form, WeakForm) and not self.unexplained(best):
+            near = near[: form.settings.compared]
+            likelihood = Likelihood(form, self.target)
+            if all(likelihood.follows(self.terms[k]) for p in near for k in p):
+                return min(near, key=lambda p: self._length(likelihood, p))
+        shorter = [p for p in near if self.score(p) < self.score(best) + AS_GOOD and len(p) <= len(best)]
+        return min(shorter, key=len, default=best)
+
+    def _length(self, likelihood: Likelihood, places: Sequence[int]) -> float:
+        """Nats for what a support leaves and for its terms."""
+        parts = [likelihood.part(self.terms[k]) for k in places]
+        price = 0.5 * math.log(likelihood.form.independent) + math.log(max(len(self.terms), 2))
+        values = self.fitted(len(self.forms) - 1, places)[0]
+        return likelihood.nats(parts, values) + len(places) * price
 
     def sure(self, places: Sequence[int]) -> bool:
         """Whether all coefficients are further from zero than chance puts some of so many terms, at the width

@@ -1,4 +1,4 @@
-"""Formulas for free functions: found in the function's table, fitted through the integrals themselves."""
+"""Formulas for free functions, fitted through integrals; and laws of any form, of values at points."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 
 from eqlearn.errors import NotFinite
-from eqlearn.fields.evidence import Standard
+from eqlearn.fields.evidence import Standard, StrongForm
 from eqlearn.fields.free import FreeFit, free_column, values_of
 from eqlearn.fields.law import Law
-from eqlearn.fields.terms import Names
+from eqlearn.fields.terms import Names, Term, orders
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_slopes
-from eqlearn.numerics.criteria import information_criterion
+from eqlearn.numerics.criteria import EXACT_WEAK, information_criterion
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.search.candidate import structure_cost
 from eqlearn.search.groups.coefficients import KINDS
@@ -202,3 +202,28 @@ def _law(
 
 def _number(number: Any, content: int) -> Any:
     return fitted(number * content) if isinstance(number, float) else number * content
+
+
+def table_law(
+    form: StrongForm, target: Term, before: Law, *, primitives: PrimitivesLike, seconds: float, seed: int
+) -> Law | None:
+    """A law of any form in fields, derivatives and coordinates, by a search in their table at points; none if
+    it misses as much as the one `before`."""
+    fields, dimensions = len(form.names.fields), len(form.names.axes) - 1
+    most = 3 if dimensions == 1 and fields == 1 else 2
+    names = [form.names.jet(k, o) for k in range(fields) for o in orders(dimensions, most)]
+    names += [axis for axis in form.names.axes if axis not in form.field.periodic]
+    table, values = np.stack([form.variable(n) for n in names], axis=1), form.column(target)
+    found = discover(
+        table, values, primitives=primitives, variables=names, seconds=seconds, seed=seed, hidden_layers=2
+    )
+    best = found.best
+    missed = best.equation(table) - values
+    error = float(np.sqrt(np.mean(missed**2) / np.mean(values**2)))
+    if not error < form.settings.table_gain * before.error:
+        return None
+    constants = best.constants[0] if best.constants else ()
+    price = 0.5 * form.settings.systematic_rows * math.log(max(error / before.error, EXACT_WEAK))
+    return Law(
+        best.equation.expr, constants, error, 0.0, before.score + price, error > form.settings.table_error
+    )

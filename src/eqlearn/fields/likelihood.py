@@ -1,0 +1,136 @@
+"""Laws that noise explains alike, told apart by generalised least squares."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+
+from eqlearn.fields.terms import Jet, Order, Term
+from eqlearn.fields.weak import WeakForm
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A part of a law, the derivative of some `order` of a function of fields: its integrals, and by
+    experiment and field the function's slopes at some points."""
+
+    order: Order
+    values: np.ndarray
+    slopes: list[list[np.ndarray | None]]
+
+
+class Likelihood:
+    """How far data would have to be moved for a law to hold (Bortz, Messenger & Dukic 2023): squares of what
+    test functions miss, by the covariance that noise gives them there. Smoothed fields say where it is how
+    large: noise that moves along with the field cancels, which no mean over all points knows of.
+    """
+
+    def __init__(self, form: WeakForm, target: Term) -> None:
+        self.form, settings = form, form.settings
+        counts = [len(w.centres) for w in form.windows]
+        share = min(1.0, settings.compared_rows / math.prod(counts)) ** (1 / len(counts))
+        self.some = [np.linspace(0, c - 1, max(2, round(share * c))).round().astype(int) for c in counts]
+        grid = np.ravel_multi_index(np.meshgrid(*self.some, indexing="ij"), counts).ravel()
+        every = range(len(form.field.experiments))
+        self.rows = np.concatenate([grid + e * math.prod(counts) for e in every])
+        # Points as far apart as integrals of test functions allow.
+        self.strides = [max(1, int(w.deviation / settings.points_per_deviation)) for w in form.windows]
+        still = (0,) * len(counts)
+        self.smooth = [[form.jets(e, Jet(k, still)) for k in range(len(form.noise))] for e in every]
+        spreads = form.field.spreads.values()
+        self.heavy = any(n > settings.heavy * size for n, size in zip(form.noise, spreads, strict=True))
+        self.target = self.part(target)
+
+    def follows(self, term: Term) -> bool:
+        """Whether it is known how noise moves a term: not where derivatives are taken at points."""
+        field = self.form.field
+        return not (term.factors or term.weight[1] or field.masked or len(field.space) > 2)
+
+    def part(self, term: Term) -> Part:
+        """A term; where noise is heavy, its squares are left out, by straight lines about smoothed fields."""
+        slopes, lines = [], []  # of each experiment
+        for experiment, smooth in zip(self.form.field.experiments, self.smooth, strict=True):
+            each = [self._slope(smooth, term.powers, k) if p else None for k, p in enumerate(term.powers)]
+            if self.heavy:
+                whole = math.prod(u**p for u, p in zip(smooth, term.powers, strict=True))
+                moves = (
+                    slope * (u - m)
+                    for slope, u, m in zip(each, experiment.values(), smooth, strict=True)
+                    if slope is not None
+                )
+                lines.append(whole + sum(moves))
+            slopes.append([None if s is None else s[self.points] for s in each])
+        values = self.form.integrated(lines, term.order) if self.heavy else self.form.column(term)
+        return Part(term.order, values[self.rows], slopes)
+
+    @property
+    def points(self) -> tuple[slice, ...]:
+        return tuple(slice(None, None, s) for s in self.strides)
+
+    @staticmethod
+    def _slope(fields: Sequence[np.ndarray], powers: Sequence[int], by: int) -> np.ndarray:
+        lower = [p - (k == by) for k, p in enumerate(powers)]
+        return np.asarray(powers[by] * math.prod(u**p for u, p in zip(fields, lower, strict=True)))
+
+    def nats(
+        self, parts: Sequence[Part], weights: Sequence[float] | np.ndarray, tangents: np.ndarray | None = None
+    ) -> float:
+        """Minus the logarithm of how likely what a law misses is as the noise that it holds, where its
+        constants are moved to where that is least: the weights of its parts or what has these `tangents`."""
+        own = tangents is None
+        free = np.array([p.values for p in parts]).T if tangents is None else tangents[self.rows]
+        signs = np.append(-np.asarray(weights), 1.0)
+        every = [*parts, self.target]
+        missed = sum(s * p.values for s, p in zip(signs, every, strict=True))
+        floor = self.form.settings.systematic_error**2 * float(np.mean(np.square(self.target.values)))
+        white, noise, volume = [], np.zeros((len(every), len(every))), 0.0
+        both = np.column_stack([*free.T, missed])
+        for e, part in enumerate(np.split(both, len(self.smooth))):
+            shared = self._covariances(every, e)
+            covariance = np.einsum("i,j,ijkl->kl", signs, signs, shared)
+            factor = np.linalg.cholesky(covariance + floor * np.eye(len(part)))
+            volume += float(np.log(np.diag(factor)).sum())
+            white.append(solve_triangular(factor, part, lower=True))
+            noise += np.einsum("kl,ijkl->ij", cho_solve((factor, True), np.eye(len(part))), shared)
+        whole, count = np.concatenate(white), free.shape[1]
+        if count:
+            gram = whole.T @ whole
+            # Noise in the columns is not what they tell of the target.
+            gram[:-1] -= np.column_stack([noise[:-1, :-1], noise[:-1] @ signs]) if own else 0.0
+            if np.linalg.eigvalsh(gram[:-1, :-1])[0] > 0:
+                step = np.linalg.solve(gram[:-1, :-1], gram[:-1, -1])
+                whole = whole @ np.append(-step, 1.0)[:, None]
+        return volume + 0.5 * float(np.square(whole[:, -1]).sum())
+
+    def _covariances(self, parts: Sequence[Part], experiment: int) -> np.ndarray:
+        """What noise gives to the rows of one experiment, `(parts, parts, rows, rows)`."""
+        weights = [
+            [
+                w.weights(order)[some][:, ::stride]
+                for w, order, some, stride in zip(
+                    self.form.windows, p.order, self.some, self.strides, strict=True
+                )
+            ]
+            for p in parts
+        ]
+        across = [functools.reduce(np.kron, each[:-1]) for each in weights]
+        rows = math.prod(len(s) for s in self.some)
+        found = np.zeros((len(parts), len(parts), rows, rows))
+        for field, level in enumerate(self.form.noise):
+            slopes = [p.slopes[experiment][field] for p in parts]
+            known = [k for k, s in enumerate(slopes) if s is not None and level]
+            lines = {k: np.asarray(slopes[k]).reshape(across[k].shape[1], -1) for k in known}
+            for i, j in itertools.combinations_with_replacement(known, 2):
+                each = (lines[i] * lines[j]).T
+                spread = np.stack([(across[i] * products) @ across[j].T for products in each])
+                late = np.einsum("jt,kt->tjk", weights[i][-1], weights[j][-1])
+                block = np.einsum("tab,tjk->ajbk", spread, late, optimize=True).reshape(rows, rows)
+                found[i, j] += level**2 * math.prod(self.strides) * block
+                found[j, i] = found[i, j].T
+        return found
