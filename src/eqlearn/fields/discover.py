@@ -6,7 +6,7 @@ import math
 import time as clock
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -275,16 +275,17 @@ class _Task:
         )  # fmt: skip
         found: list[Law] = []
         for fit, best, standard in ranked[: self.settings.free_tried]:
-            plain = standard.score(regression.fitted(evidence.best))
-            if found or standard.score(best) > plain:
+            one = regression.fitted(evidence.best)
+            if found or standard.score(best) > standard.score(one):
                 break
             share = self.settings.function_seconds if self.seconds is None else self._left() / 2
             laws = formula_laws(
-                fit, best.places, standard, best.noise, self.names, primitives=self.primitives,
+                fit, best.places, standard, best.noise, self.names, before=one,
+                plain=partial(evidence.kept([middle]).length, evidence.best), primitives=self.primitives,
                 seconds=max(share, 1.0), seed=self.seed,
             )  # fmt: skip
             # Scores of different widths are compared by what they gain over the law without a function.
-            found += [replace(law, score=before.score + law.score - plain) for law in laws]
+            found += [replace(law, score=before.score + law.score) for law in laws]
         return found
 
     def _left(self) -> float:

@@ -224,19 +224,21 @@ class Evidence:
         near = [p for p in sure if self.score(p) < self.score(best) + DECISIVE]
         form = self.forms[-1]
         if len(near) > 1 and isinstance(form, WeakForm) and not self.unexplained(best):
-            near = near[: form.settings.compared]
-            likelihood = Likelihood(form, self.target)
-            if all(likelihood.follows(self.terms[k]) for p in near for k in p):
-                return min(near, key=lambda p: self._length(likelihood, p))
+            likelihood, near = Likelihood(form, self.target), near[: form.settings.compared]
+            lengths = [self.length(p, likelihood) for p in near]
+            if None not in lengths:
+                return near[lengths.index(min(n for n in lengths if n is not None))]
         shorter = [p for p in near if self.score(p) < self.score(best) + AS_GOOD and len(p) <= len(best)]
         return min(shorter, key=len, default=best)
 
-    def _length(self, likelihood: Likelihood, places: Sequence[int]) -> float:
-        """Nats for what a support leaves and for its terms."""
-        parts = [likelihood.part(self.terms[k]) for k in places]
+    def length(self, places: Sequence[int], likelihood: Likelihood) -> float | None:
+        """Nats for what a support leaves at the last width and for its terms, if noise in it is followed."""
+        terms = [self.terms[k] for k in places]
+        if not all(likelihood.follows(t) for t in terms):
+            return None
         price = 0.5 * math.log(likelihood.form.independent) + math.log(max(len(self.terms), 2))
         values = self.fitted(len(self.forms) - 1, places)[0]
-        return likelihood.nats(parts, values) + len(places) * price
+        return likelihood.nats([likelihood.part(t) for t in terms], values) + len(places) * price
 
     def sure(self, places: Sequence[int]) -> bool:
         """Whether all coefficients are further from zero than chance puts some of so many terms, at the width

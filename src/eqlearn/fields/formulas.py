@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,14 @@ from eqlearn.errors import NotFinite
 from eqlearn.fields.evidence import Standard, StrongForm
 from eqlearn.fields.free import FreeFit, free_column, values_of
 from eqlearn.fields.law import Law
+from eqlearn.fields.likelihood import Likelihood, Part
 from eqlearn.fields.terms import Names, Term, orders
-from eqlearn.nn.primitives import PrimitivesLike
+from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.criteria import EXACT_WEAK, information_criterion
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
+from eqlearn.numerics.subsets import Subset
 from eqlearn.search.candidate import structure_cost
 from eqlearn.search.groups.coefficients import KINDS
 from eqlearn.search.search import discover
@@ -110,6 +113,24 @@ class FormulaTerm:
         errors[free] = errors_from_slopes(system.slopes[0][0][:, free], loss / freedom)
         return WeakFit(point[0].numpy(), errors, loss)
 
+    def nats(self, likelihood: Likelihood, at: WeakFit, free: Sequence[int]) -> float:
+        """Minus the logarithm of the likelihood, with `free` constants where it is least."""
+        count, place = len(self.places), self.fit.form.field.names.index(self.fit.term.variable)
+        constants, powers = at.values[count:], self.fit.term.powers
+        slopes: list[list[np.ndarray | None]] = []
+        for smooth in likelihood.smooth:
+            fields = [u[likelihood.points] for u in smooth]
+            own, slope = (self._tape(-1, k).evaluate([fields[place], *constants]) for k in (0, 1))
+            carried = math.prod(u**p for u, p in zip(fields, powers, strict=True))
+            slopes.append([own * np.ones_like(fields[place]) if p else None for p in powers])
+            slopes[-1][place] = slope * carried * np.ones_like(fields[place])
+        values = self.integral(constants)
+        parts = [likelihood.part(self.fit.terms[p]) for p in self.places]
+        parts.append(Part(self.fit.term.order, values[likelihood.rows], slopes))
+        moves = [self.columns.T[k] if k < count else self.integral(constants, k - count) for k in free]
+        tangents = np.array(moves).T if moves else np.empty((len(values), 0))
+        return likelihood.nats(parts, [*at.values[:count], 1.0], tangents)
+
 
 def formula_laws(
     fit: FreeFit,
@@ -118,12 +139,15 @@ def formula_laws(
     noise: float,
     names: Names,
     *,
+    before: Subset,
+    plain: Callable[[Likelihood], float | None],
     primitives: PrimitivesLike,
     seconds: float,
     seed: int,
 ) -> list[Law]:
-    """Laws in which a free function has a formula: those of its table's front, each fitted through the
-    integrals."""
+    """Laws in which a free function has a formula: those of its table's front and simple ones, each fitted
+    through the integrals; scored by what they gain over the sum of terms `before`, by likelihood where its
+    length is known that way."""
     points, curve, spread, start = _table(fit, places)
     if not np.isfinite(curve).all() or np.ptp(curve) == 0:
         return []
@@ -136,8 +160,61 @@ def formula_laws(
         ).front  # fmt: skip
         ranked = sorted(front, key=lambda c: c.description_length)[: fit.form.settings.formulas]
         tried += [c.equation for c in ranked]
-    laws = (_law(fit, tuple(places), e, start, standard, noise, names) for e in tried)
-    return [law for law in laws if law is not None]
+    tried += _quotients(fit.term.variable, points, curve, spread)
+    tried += _single_functions(fit, points, curve, spread, primitives)
+    found = [f for f in (_law(fit, tuple(places), e, start, standard, noise, names) for e in tried) if f]
+    found = sorted(found, key=lambda f: f[0].score)[: fit.form.settings.formulas]
+    likelihood = Likelihood(fit.form, fit.target)
+    other = plain(likelihood)
+    followed = fit.term.variable not in names.axes and all(likelihood.follows(fit.terms[p]) for p in places)
+    if other is None or not followed:
+        return [replace(law, score=law.score - standard.score(before)) for law, _ in found]
+    return [replace(law, score=length(likelihood) - other) for law, length in found]
+
+
+def _quotients(
+    variable: str, points: np.ndarray, curve: np.ndarray, spread: np.ndarray
+) -> Iterator[Equation]:
+    """Quotients of low degree (Padé): sums of up to two powers, divided by 1 + q*u or 1 + q*u**2."""
+    symbol = real_symbol(variable)
+    for count, below in itertools.product((1, 2), (1, 2)):
+        for above in itertools.combinations(range(3), count):
+            columns = np.stack([*(points**k for k in above), -curve * points**below], axis=1)
+            numbers = np.linalg.lstsq(columns / spread[:, None], curve / spread, rcond=None)[0]
+            if (1 + numbers[-1] * points**below > 0).all():
+                top = sp.Add(*(fitted(float(n)) * symbol**k for n, k in zip(numbers, above, strict=False)))
+                yield Equation(top / (1 + fitted(float(numbers[-1])) * symbol**below), (variable,))
+
+
+def _single_functions(
+    fit: FreeFit, points: np.ndarray, curve: np.ndarray, spread: np.ndarray, primitives: PrimitivesLike
+) -> list[Equation]:
+    """Those of c*f(b*u), c*f(b*u**2), c*f(b/u), also times u, with and without a sum d or d*u beside them,
+    that are nearest to a curve: what a table whose errors go together hides from a search."""
+    symbol, kinds = real_symbol(fit.term.variable), [p for p in parse_kinds(primitives) if p.arity == 1]
+    found: dict[bool, list[tuple[float, Equation]]] = {False: [], True: []}
+    for kind, power, inner in itertools.product(kinds, (0, 1), (1, 2, -1)):
+        if inner < 0 and points.min() * points.max() <= 0:
+            continue
+        base, inside = points**power / spread, points.astype(float) ** inner
+        rates = np.geomspace(*fit.form.settings.rates, fit.form.settings.function_points)
+        rates = np.append(-rates, rates) / np.abs(inside).max()
+        with np.errstate(all="ignore"):
+            values = sp.lambdify(symbol, kind.symbolic(symbol), "numpy")(rates[:, None] * inside) * base
+        for beside, some in found.items():
+            away = np.outer(base, base) / (base @ base) * beside
+            rows, target = values - values @ away, curve / spread - away @ (curve / spread)
+            with np.errstate(all="ignore"):
+                gains = (rows @ target) ** 2 / np.square(rows).sum(axis=1)
+            best = int(np.argmax(np.nan_to_num(gains, nan=-1.0, posinf=-1.0)))
+            factor = float(rows[best] @ target / np.square(rows[best]).sum())
+            rest = float(base @ (curve / spread - factor * values[best]) / (base @ base))
+            expr = fitted(factor) * kind.symbolic(fitted(float(rates[best])) * symbol**inner)
+            expr = (expr + (fitted(rest) if beside else 0)) * symbol**power
+            some.append((-float(gains[best]) + float(target @ target), Equation(expr, (symbol.name,))))
+    most = fit.form.settings.formulas
+    ranked = (sorted(some, key=lambda f: f[0])[:most] for some in found.values())
+    return [equation for some in ranked for _, equation in some]
 
 
 def _table(fit: FreeFit, places: Sequence[int]) -> tuple[np.ndarray, ...]:
@@ -160,8 +237,9 @@ def _law(
     standard: Standard,
     noise: float,
     names: Names,
-) -> Law | None:
-    """A formula's law, its constants fitted and snapped; none if it has no values on the data."""
+) -> tuple[Law, Callable[[Likelihood], float]] | None:
+    """A formula's law, its constants fitted and snapped, and its length by a likelihood; none if it has no
+    values on the data."""
     expr = equation.expr if equation.constants else equation.expr * fitted(1.0 + 1e-12)
     formula = Formula(sp.S(expr), equation.variables)
     model = FormulaTerm(fit, places, formula)
@@ -197,7 +275,10 @@ def _law(
     parameters = len(places) + len(formula.constants)
     score = information_criterion(observations, misfit, parameters, placed=False) + price
     missed = standard.unexplained(final.loss, noise)
-    return Law(whole, constants, math.sqrt(final.loss), math.sqrt(noise), score, missed)
+    free = [k for k, n in enumerate(numbers) if isinstance(n, float)]
+    price += 0.5 * len(free) * math.log(observations)
+    law = Law(whole, constants, math.sqrt(final.loss), math.sqrt(noise), score, missed)
+    return law, lambda likelihood: model.nats(likelihood, final, free) + price
 
 
 def _number(number: Any, content: int) -> Any:

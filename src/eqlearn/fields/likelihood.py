@@ -13,6 +13,7 @@ from scipy.linalg import cho_solve, solve_triangular
 
 from eqlearn.fields.terms import Jet, Order, Term
 from eqlearn.fields.weak import WeakForm
+from eqlearn.numerics.criteria import FREE_IN_SQUARES
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +99,15 @@ class Likelihood:
             volume += float(np.log(np.diag(factor)).sum())
             white.append(solve_triangular(factor, part, lower=True))
             noise += np.einsum("kl,ijkl->ij", cho_solve((factor, True), np.eye(len(part))), shared)
-        whole, count = np.concatenate(white), free.shape[1]
-        if count:
+        whole = np.concatenate(white)
+        if free.shape[1]:
             gram = whole.T @ whole
             # Noise in the columns is not what they tell of the target.
             gram[:-1] -= np.column_stack([noise[:-1, :-1], noise[:-1] @ signs]) if own else 0.0
-            if np.linalg.eigvalsh(gram[:-1, :-1])[0] > 0:
-                step = np.linalg.solve(gram[:-1, :-1], gram[:-1, -1])
+            sizes = np.sqrt(np.maximum(np.diag(gram)[:-1], 1e-300))
+            known = gram[:-1, :-1] / np.outer(sizes, sizes)
+            if not own or np.linalg.eigvalsh(known)[0] > 0:
+                step = np.linalg.lstsq(known, gram[:-1, -1] / sizes, rcond=FREE_IN_SQUARES)[0] / sizes
                 whole = whole @ np.append(-step, 1.0)[:, None]
         return volume + 0.5 * float(np.square(whole[:, -1]).sum())
 

@@ -45,7 +45,8 @@ class FieldSettings:
     beside at most `free_terms` terms; they are tried where misfit is unexplained or `one_function` terms are
     powers of one field. The best `free_tried` of them are searched for formulas, each for `function_seconds`,
     in a table of `function_points` points without the part `function_edge` of the values at either end, nor
-    those that are `max_spread` times as uncertain as most; `formulas` are fitted. Where noise is below
+    those that are `max_spread` times as uncertain as most; `formulas` are fitted, and
+    of simple functions those whose argument reaches a number within `rates`. Where noise is below
     `clean_rates`, a table of derivatives at points is searched last, for `table_seconds`: of `shared_points`
     that one derivative looks at, one is independent, and its law is taken if it misses less than `table_gain`
     of what was missed, and believed below `table_error`.
@@ -102,13 +103,14 @@ class FieldSettings:
     knots: int = 12
     spline_degree: int = 5
     free_terms: int = 4
-    one_function: int = 3
+    one_function: int = 2
     free_tried: int = 2
     function_seconds: float = 20.0
     function_points: int = 80
     function_edge: float = 0.01
     max_spread: float = 5.0
     formulas: int = 8
+    rates: tuple[float, float] = (0.1, 30.0)
     clean_rates: float = 1e-2
     table_seconds: float = 15.0
     shared_points: int = 8
