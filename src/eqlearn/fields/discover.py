@@ -26,7 +26,7 @@ from eqlearn.fields.varying import VaryingTask, joined
 from eqlearn.fields.weak import noise_levels, spectrum, weak_forms
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
-from eqlearn.numerics.criteria import EXACT_ERROR
+from eqlearn.numerics.criteria import DECISIVE, EXACT_ERROR
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress
 from eqlearn.search.settings import SCIENCE
@@ -274,9 +274,12 @@ class _Task:
             self._free.setdefault(place, {}),
         )  # fmt: skip
         found: list[Law] = []
-        for fit, best, standard in ranked[: self.settings.free_tried]:
-            one = regression.fitted(evidence.best)
-            if found or standard.score(best) > standard.score(one):
+        one = regression.fitted(evidence.best)
+        most = min(ranked[0][2].score(one), ranked[0][2].score(ranked[0][1]) + DECISIVE)
+        first = set(ranked[0][1].places)
+        others = [f for f in ranked[1:] if not first <= set(f[1].places)]
+        for fit, best, standard in [ranked[0], *others][: self.settings.free_tried]:
+            if standard.score(best) > most:
                 break
             share = self.settings.function_seconds if self.seconds is None else self._left() / 2
             laws = formula_laws(

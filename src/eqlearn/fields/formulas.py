@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -163,13 +164,14 @@ def formula_laws(
     tried += _quotients(fit.term.variable, points, curve, spread)
     tried += _single_functions(fit, points, curve, spread, primitives)
     found = [f for f in (_law(fit, tuple(places), e, start, standard, noise, names) for e in tried) if f]
-    found = sorted(found, key=lambda f: f[0].score)[: fit.form.settings.formulas]
     likelihood = Likelihood(fit.form, fit.target)
     other = plain(likelihood)
     followed = fit.term.variable not in names.axes and all(likelihood.follows(fit.terms[p]) for p in places)
     if other is None or not followed:
-        return [replace(law, score=law.score - standard.score(before)) for law, _ in found]
-    return [replace(law, score=length(likelihood) - other) for law, length in found]
+        return [replace(law, score=law.score - standard.score(before)) for law, *_ in found]
+    chance = 0.5 * standard.observations / (noise + standard.floor)
+    found = sorted(found, key=lambda f: f[2] + chance * f[0].error ** 2)[: fit.form.settings.formulas]
+    return [replace(law, score=length(likelihood) + price - other) for law, length, price in found]
 
 
 def _quotients(
@@ -212,7 +214,7 @@ def _single_functions(
             expr = fitted(factor) * kind.symbolic(fitted(float(rates[best])) * symbol**inner)
             expr = (expr + (fitted(rest) if beside else 0)) * symbol**power
             some.append((-float(gains[best]) + float(target @ target), Equation(expr, (symbol.name,))))
-    most = fit.form.settings.formulas
+    most = fit.form.settings.simple
     ranked = (sorted(some, key=lambda f: f[0])[:most] for some in found.values())
     return [equation for some in ranked for _, equation in some]
 
@@ -237,9 +239,9 @@ def _law(
     standard: Standard,
     noise: float,
     names: Names,
-) -> tuple[Law, Callable[[Likelihood], float]] | None:
-    """A formula's law, its constants fitted and snapped, and its length by a likelihood; none if it has no
-    values on the data."""
+) -> tuple[Law, Callable[[Likelihood], float], float] | None:
+    """A formula's law, its constants fitted and snapped, how unlikely it leaves data, and what it costs
+    itself; none if it has no values on the data."""
     expr = equation.expr if equation.constants else equation.expr * fitted(1.0 + 1e-12)
     formula = Formula(sp.S(expr), equation.variables)
     model = FormulaTerm(fit, places, formula)
@@ -271,14 +273,15 @@ def _law(
         if isinstance(n, float)
     )
     misfit = 1 + max(final.loss - noise, 0.0) / (max(standard.noise, noise) + standard.floor)
-    price = structure_cost(function, 1) + len(places) * math.log(max(standard.places, 2))
+    shapes = (function, 1 / sp.expand(1 / function))
+    price = min(structure_cost(f, 1) for f in shapes) + len(places) * math.log(max(standard.places, 2))
     parameters = len(places) + len(formula.constants)
     score = information_criterion(observations, misfit, parameters, placed=False) + price
     missed = standard.unexplained(final.loss, noise)
     free = [k for k, n in enumerate(numbers) if isinstance(n, float)]
     price += 0.5 * len(free) * math.log(observations)
     law = Law(whole, constants, math.sqrt(final.loss), math.sqrt(noise), score, missed)
-    return law, lambda likelihood: model.nats(likelihood, final, free) + price
+    return law, partial(model.nats, at=final, free=free), price
 
 
 def _number(number: Any, content: int) -> Any:

@@ -46,7 +46,7 @@ class FieldSettings:
     powers of one field. The best `free_tried` of them are searched for formulas, each for `function_seconds`,
     in a table of `function_points` points without the part `function_edge` of the values at either end, nor
     those that are `max_spread` times as uncertain as most; `formulas` are fitted, and
-    of simple functions those whose argument reaches a number within `rates`. Where noise is below
+    `simple` functions whose argument reaches a number within `rates`. Where noise is below
     `clean_rates`, a table of derivatives at points is searched last, for `table_seconds`: of `shared_points`
     that one derivative looks at, one is independent, and its law is taken if it misses less than `table_gain`
     of what was missed, and believed below `table_error`.
@@ -110,6 +110,7 @@ class FieldSettings:
     function_edge: float = 0.01
     max_spread: float = 5.0
     formulas: int = 8
+    simple: int = 12
     rates: tuple[float, float] = (0.1, 30.0)
     clean_rates: float = 1e-2
     table_seconds: float = 15.0
