@@ -252,13 +252,14 @@ class _Task:
     def _lacking(self, evidence: Evidence) -> bool:
         """Whether a sum misses more than it should, or so many terms are powers of one field that they might
         be one function of it."""
-        alike: dict[tuple[int, ...], int] = {}
-        for term in (evidence.terms[p] for p in evidence.best):
-            if not any(term.order) and not term.factors and not term.weight[1]:
-                for place in range(len(term.powers)):
-                    rest = (*term.powers[:place], -1, *term.powers[place + 1 :])
-                    alike[rest] = alike.get(rest, 0) + 1
-        most = max(alike.values(), default=0)
+        terms = [evidence.terms[p] for p in evidence.best]
+        powers = [t.powers for t in terms if not (any(t.order) or t.factors or t.weight[1])]
+        alike = (
+            sum(p[:k] + p[k + 1 :] == q[:k] + q[k + 1 :] for p in powers)
+            for q in powers
+            for k in range(len(q))
+        )
+        most = max(alike, default=0)
         short = len(evidence.best) <= self.settings.max_short and most < self.settings.one_function
         return evidence.unexplained(evidence.best) or not short
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -161,7 +161,6 @@ def formula_laws(
         ).front  # fmt: skip
         ranked = sorted(front, key=lambda c: c.description_length)[: fit.form.settings.formulas]
         tried += [c.equation for c in ranked]
-    tried += _quotients(fit.term.variable, points, curve, spread)
     tried += _single_functions(fit, points, curve, spread, primitives)
     found = [f for f in (_law(fit, tuple(places), e, start, standard, noise, names) for e in tried) if f]
     likelihood = Likelihood(fit.form, fit.target)
@@ -174,48 +173,34 @@ def formula_laws(
     return [replace(law, score=length(likelihood) + price - other) for law, length, price in found]
 
 
-def _quotients(
-    variable: str, points: np.ndarray, curve: np.ndarray, spread: np.ndarray
-) -> Iterator[Equation]:
-    """Quotients of low degree (Padé): sums of up to two powers, divided by 1 + q*u or 1 + q*u**2."""
-    symbol = real_symbol(variable)
-    for count, below in itertools.product((1, 2), (1, 2)):
-        for above in itertools.combinations(range(3), count):
-            columns = np.stack([*(points**k for k in above), -curve * points**below], axis=1)
-            numbers = np.linalg.lstsq(columns / spread[:, None], curve / spread, rcond=None)[0]
-            if (1 + numbers[-1] * points**below > 0).all():
-                top = sp.Add(*(fitted(float(n)) * symbol**k for n, k in zip(numbers, above, strict=False)))
-                yield Equation(top / (1 + fitted(float(numbers[-1])) * symbol**below), (variable,))
-
-
 def _single_functions(
     fit: FreeFit, points: np.ndarray, curve: np.ndarray, spread: np.ndarray, primitives: PrimitivesLike
 ) -> list[Equation]:
-    """Those of c*f(b*u), c*f(b*u**2), c*f(b/u), also times u, with and without a sum d or d*u beside them,
-    that are nearest to a curve: what a table whose errors go together hides from a search."""
-    symbol, kinds = real_symbol(fit.term.variable), [p for p in parse_kinds(primitives) if p.arity == 1]
+    """Those of c*f(b*u), c*f(b*u**2), c*f(b/u), c*f(b/u**2), also times u, with and without d or d*u beside
+    them, that are nearest to a curve: what a table whose errors go together hides from a search."""
+    symbol, settings = real_symbol(fit.term.variable), fit.form.settings
+    kinds = [1 / (1 + symbol), *(p.symbolic(symbol) for p in parse_kinds(primitives) if p.arity == 1)]
     found: dict[bool, list[tuple[float, Equation]]] = {False: [], True: []}
-    for kind, power, inner in itertools.product(kinds, (0, 1), (1, 2, -1)):
+    for kind, power, inner in itertools.product(kinds, (0, 1), (1, 2, -1, -2)):
         if inner < 0 and points.min() * points.max() <= 0:
             continue
         base, inside = points**power / spread, points.astype(float) ** inner
-        rates = np.geomspace(*fit.form.settings.rates, fit.form.settings.function_points)
-        rates = np.append(-rates, rates) / np.abs(inside).max()
-        with np.errstate(all="ignore"):
-            values = sp.lambdify(symbol, kind.symbolic(symbol), "numpy")(rates[:, None] * inside) * base
+        rates = np.geomspace(*settings.rates, settings.function_points) / np.abs(inside).max()
+        rates = np.append(rates, [] if kind is kinds[0] else -rates)
         for beside, some in found.items():
             away = np.outer(base, base) / (base @ base) * beside
-            rows, target = values - values @ away, curve / spread - away @ (curve / spread)
+            target = curve / spread - away @ (curve / spread)
             with np.errstate(all="ignore"):
+                values = sp.lambdify(symbol, kind, "numpy")(rates[:, None] * inside) * base
+                rows = values - values @ away
                 gains = (rows @ target) ** 2 / np.square(rows).sum(axis=1)
             best = int(np.argmax(np.nan_to_num(gains, nan=-1.0, posinf=-1.0)))
             factor = float(rows[best] @ target / np.square(rows[best]).sum())
             rest = float(base @ (curve / spread - factor * values[best]) / (base @ base))
-            expr = fitted(factor) * kind.symbolic(fitted(float(rates[best])) * symbol**inner)
+            expr = fitted(factor) * kind.subs(symbol, fitted(float(rates[best])) * symbol**inner)
             expr = (expr + (fitted(rest) if beside else 0)) * symbol**power
-            some.append((-float(gains[best]) + float(target @ target), Equation(expr, (symbol.name,))))
-    most = fit.form.settings.simple
-    ranked = (sorted(some, key=lambda f: f[0])[:most] for some in found.values())
+            some.append((float(target @ target - gains[best]), Equation(expr, (symbol.name,))))
+    ranked = (sorted(some, key=lambda f: f[0])[: settings.simple] for some in found.values())
     return [equation for some in ranked for _, equation in some]
 
 

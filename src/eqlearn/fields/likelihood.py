@@ -34,11 +34,10 @@ class Likelihood:
 
     def __init__(self, form: WeakForm, target: Term) -> None:
         self.form, settings = form, form.settings
-        counts = [len(w.centres) for w in form.windows]
-        share = min(1.0, settings.compared_rows / math.prod(counts)) ** (1 / len(counts))
+        counts, every = [len(w.centres) for w in form.windows], range(len(form.field.experiments))
+        share = min(1.0, settings.compared_rows / (len(every) * math.prod(counts))) ** (1 / len(counts))
         self.some = [np.linspace(0, c - 1, max(2, round(share * c))).round().astype(int) for c in counts]
         grid = np.ravel_multi_index(np.meshgrid(*self.some, indexing="ij"), counts).ravel()
-        every = range(len(form.field.experiments))
         self.rows = np.concatenate([grid + e * math.prod(counts) for e in every])
         # Points as far apart as integrals of test functions allow.
         self.strides = [max(1, int(w.deviation / settings.points_per_deviation)) for w in form.windows]
@@ -94,37 +93,35 @@ class Likelihood:
         both = np.column_stack([*free.T, missed])
         for e, part in enumerate(np.split(both, len(self.smooth))):
             shared = self._covariances(every, e)
-            covariance = np.einsum("i,j,ijkl->kl", signs, signs, shared)
+            covariance = sum(signs[i] * signs[j] * block for (i, j), block in shared.items())
             factor = np.linalg.cholesky(covariance + floor * np.eye(len(part)))
             volume += float(np.log(np.diag(factor)).sum())
             white.append(solve_triangular(factor, part, lower=True))
-            noise += np.einsum("kl,ijkl->ij", cho_solve((factor, True), np.eye(len(part))), shared)
+            if own:
+                inverse = cho_solve((factor, True), np.eye(len(part)))
+                for places, block in shared.items():
+                    noise[places] += float(np.vdot(inverse, block))
         whole = np.concatenate(white)
         if free.shape[1]:
+            sizes = np.maximum(np.linalg.norm(whole, axis=0), 1e-300)
             gram = whole.T @ whole
             # Noise in the columns is not what they tell of the target.
             gram[:-1] -= np.column_stack([noise[:-1, :-1], noise[:-1] @ signs]) if own else 0.0
-            sizes = np.sqrt(np.maximum(np.diag(gram)[:-1], 1e-300))
-            known = gram[:-1, :-1] / np.outer(sizes, sizes)
-            if not own or np.linalg.eigvalsh(known)[0] > 0:
-                step = np.linalg.lstsq(known, gram[:-1, -1] / sizes, rcond=FREE_IN_SQUARES)[0] / sizes
-                whole = whole @ np.append(-step, 1.0)[:, None]
+            gram = gram / np.outer(sizes, sizes)
+            if not own or np.linalg.eigvalsh(gram[:-1, :-1])[0] > 0:
+                step = np.linalg.lstsq(gram[:-1, :-1], gram[:-1, -1], rcond=FREE_IN_SQUARES)[0]
+                whole = (whole / sizes) @ np.append(-step, 1.0)[:, None] * sizes[-1]
         return volume + 0.5 * float(np.square(whole[:, -1]).sum())
 
-    def _covariances(self, parts: Sequence[Part], experiment: int) -> np.ndarray:
-        """What noise gives to the rows of one experiment, `(parts, parts, rows, rows)`."""
+    def _covariances(self, parts: Sequence[Part], experiment: int) -> dict[tuple[int, int], np.ndarray]:
+        """What noise gives to products of rows of two parts in one experiment, `(rows, rows)`."""
+        seen = list(zip(self.form.windows, self.some, self.strides, strict=True))
         weights = [
-            [
-                w.weights(order)[some][:, ::stride]
-                for w, order, some, stride in zip(
-                    self.form.windows, p.order, self.some, self.strides, strict=True
-                )
-            ]
-            for p in parts
+            [w.weights(n)[k][:, ::s] for n, (w, k, s) in zip(p.order, seen, strict=True)] for p in parts
         ]
         across = [functools.reduce(np.kron, each[:-1]) for each in weights]
         rows = math.prod(len(s) for s in self.some)
-        found = np.zeros((len(parts), len(parts), rows, rows))
+        found: dict[tuple[int, int], np.ndarray] = {}
         for field, level in enumerate(self.form.noise):
             slopes = [p.slopes[experiment][field] for p in parts]
             known = [k for k, s in enumerate(slopes) if s is not None and level]
@@ -134,6 +131,7 @@ class Likelihood:
                 spread = np.stack([(across[i] * products) @ across[j].T for products in each])
                 late = np.einsum("jt,kt->tjk", weights[i][-1], weights[j][-1])
                 block = np.einsum("tab,tjk->ajbk", spread, late, optimize=True).reshape(rows, rows)
-                found[i, j] += level**2 * math.prod(self.strides) * block
+                block *= level**2 * math.prod(self.strides)
+                found[i, j] = found.get((i, j), 0.0) + block
                 found[j, i] = found[i, j].T
         return found
