@@ -13,8 +13,8 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.fields.evidence import Evidence, FormLike, StrongForm
-from eqlearn.fields.formulas import formula_laws, table_law
+from eqlearn.fields.evidence import Evidence
+from eqlearn.fields.formulas import formula_laws
 from eqlearn.fields.found import FoundPDE, Reader
 from eqlearn.fields.free import best_free
 from eqlearn.fields.hidden import Hidden, hidden_law, same_parameters, simple_or_fitted
@@ -23,7 +23,7 @@ from eqlearn.fields.scattered import in_memory, read_fields
 from eqlearn.fields.settings import FIELDS, FieldSettings
 from eqlearn.fields.terms import Names, Term, conserved, pointwise, weighted
 from eqlearn.fields.varying import VaryingTask, joined
-from eqlearn.fields.weak import noise_levels, spectrum, weak_forms
+from eqlearn.fields.weak import WeakForm, noise_levels, spectrum, strong_form, weak_forms
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
 from eqlearn.numerics.criteria import DECISIVE, EXACT_ERROR
@@ -131,17 +131,13 @@ class _Task:
         self.highest = self.settings.highest(self.field)
         levels = [self.noise[n] for n in self.field.names]
         self.weak = weak_forms(self.field, self.order, self.highest, levels, self.settings)
-        self.forms: Sequence[FormLike] = [self.strong] if self.form == "strong" else self.weak
+        self.forms: Sequence[WeakForm] = [strong_form(self.weak[0])] if self.form == "strong" else self.weak
         self.stages = 0
         self.varying: list[Varying] = []
         self._free: dict[int, Any] = {}
         taken = {*self.field.names, *self.field.axes}
         self.parameters = [n if n not in taken else f"p{n[1:]}" for n in latent_names(self.latents)]
         self.hidden: list[tuple[str, int, Hidden]] = []
-
-    @cached_property
-    def strong(self) -> StrongForm:
-        return StrongForm(self.field, self.settings, self.weak[0].jets, self.seed)
 
     def target(self, name: str) -> Term:
         """The term whose value an equation gives: the rate of change of a field."""
@@ -169,13 +165,6 @@ class _Task:
         best = linear_law(evidence, evidence.best, self.names, sourceless=self.settings.sourceless)
         if self.form != "strong" and self._lacking(evidence):
             best = min([best, *self._functions(evidence, name, best)], key=lambda law: law.score)
-        if self.form != "weak" and best.unexplained and best.noise < self.settings.clean_rates:
-            share = self.settings.table_seconds if self.seconds is None else self._left()
-            other = table_law(
-                self.strong, self.target(name), best, primitives=self.primitives,
-                seconds=max(share, 1.0), seed=self.seed,
-            )  # fmt: skip
-            best = best if other is None else other
         others = [
             linear_law(evidence, places, self.names, sourceless=self.settings.sourceless, snap=False)
             for places in evidence.front

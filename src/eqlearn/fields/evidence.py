@@ -1,4 +1,4 @@
-"""The choice of terms by test functions of several widths together, or by values at points."""
+"""The choice of terms by test functions of several widths together."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, islice
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from eqlearn.fields.likelihood import Likelihood
 from eqlearn.fields.settings import FieldSettings
-from eqlearn.fields.terms import Names, Term
-from eqlearn.fields.weak import Jets, WeakForm
+from eqlearn.fields.terms import Term
+from eqlearn.fields.weak import WeakForm
 from eqlearn.numerics.criteria import (
     AS_GOOD,
     CHANCE_DEVIATIONS,
@@ -24,89 +23,6 @@ from eqlearn.numerics.criteria import (
     information_criterion,
 )
 from eqlearn.numerics.subsets import Regression, Subset, sparse_path
-from eqlearn.symbolic.parametric import Formula
-from eqlearn.validation.fields import Field
-
-
-@runtime_checkable
-class FormLike(Protocol):
-    """What shows the terms of equations in rows of numbers: integrals, or values at points."""
-
-    @property
-    def independent(self) -> float: ...
-
-    def columns(self, terms: Sequence[Term]) -> np.ndarray: ...
-
-    def column(self, term: Term) -> np.ndarray: ...
-
-    def noise_products(self, terms: Sequence[Term]) -> np.ndarray: ...
-
-    def blocks(self) -> np.ndarray: ...
-
-
-@dataclass(eq=False)
-class StrongForm:
-    """Terms of a field's equations at some of its points, away from ends that are no seam."""
-
-    field: Field
-    settings: FieldSettings
-    jets: Jets
-    seed: int
-
-    def __post_init__(self) -> None:
-        self.names = Names(self.field.names, tuple(self.field.axes))
-        inside = [
-            np.arange(n) if axis in self.field.periodic else np.arange(n // 10 + 1, n - n // 10 - 1)
-            for axis, n in zip(self.field.axes, self.field.shape, strict=True)
-        ]
-        grid = np.stack([g.ravel() for g in np.meshgrid(*inside, indexing="ij")])
-        finite = np.ones(grid.shape[1], dtype=bool)
-        for one in self.field.experiments:
-            for values in one.values():
-                finite &= np.isfinite(values[tuple(grid)])
-        places = np.flatnonzero(finite)
-        generator = np.random.default_rng(self.seed)
-        count = min(len(places), self.settings.max_rows // len(self.field.experiments))
-        self.points = grid[:, np.sort(generator.choice(places, count, replace=False))]
-        self._known: dict[str, np.ndarray] = {}
-
-    @property
-    def independent(self) -> float:
-        return max(
-            float(self.points.shape[1]) * len(self.field.experiments) / self.settings.shared_points, 2.0
-        )
-
-    def variable(self, name: str) -> np.ndarray:
-        """A field, a derivative or a coordinate at all points of all experiments."""
-        if name not in self._known:
-            jet = self.names.read(name)
-            if jet is None:
-                place = list(self.field.axes).index(name)
-                one = self.field.axes[name][self.points[place]]
-                self._known[name] = np.concatenate([one for _ in self.field.experiments])
-            else:
-                every = range(len(self.field.experiments))
-                self._known[name] = np.concatenate([self.jets(e, jet)[tuple(self.points)] for e in every])
-        return self._known[name]
-
-    def column(self, term: Term) -> np.ndarray:
-        content, expr = self.names.expression(term)
-        variables = sorted(s.name for s in expr.free_symbols)
-        if not variables:
-            return np.full(self.points.shape[1] * len(self.field.experiments), float(content * expr))
-        formula = Formula(expr, tuple(variables))
-        return content * np.asarray(formula(np.stack([self.variable(v) for v in variables])))
-
-    def columns(self, terms: Sequence[Term]) -> np.ndarray:
-        return np.stack([self.column(t) for t in terms], axis=1)
-
-    def noise_products(self, terms: Sequence[Term]) -> np.ndarray:
-        return np.zeros((len(terms), len(terms)))
-
-    def blocks(self) -> np.ndarray:
-        """The part of time that each row belongs to."""
-        parts = self.points[-1] * self.settings.blocks // self.field.shape[-1]
-        return np.concatenate([parts for _ in self.field.experiments])
 
 
 @dataclass(frozen=True)
@@ -164,7 +80,7 @@ def best_sums(
 class Evidence:
     """One target and its possible terms, seen through test functions of several widths."""
 
-    forms: tuple[FormLike, ...]
+    forms: tuple[WeakForm, ...]
     terms: tuple[Term, ...]
     target: Term
     regressions: tuple[Regression, ...]
@@ -173,7 +89,7 @@ class Evidence:
 
     @classmethod
     def of(
-        cls, forms: Sequence[FormLike], terms: Sequence[Term], target: Term, settings: FieldSettings
+        cls, forms: Sequence[WeakForm], terms: Sequence[Term], target: Term, settings: FieldSettings
     ) -> Evidence:
         """Supports are found at each width, and ranked by what they score on average."""
         regressions: list[Regression] = []
@@ -223,7 +139,7 @@ class Evidence:
         best = sure[0] if sure else self.ranked[0]
         near = [p for p in sure if self.score(p) < self.score(best) + DECISIVE]
         form = self.forms[-1]
-        if len(near) > 1 and isinstance(form, WeakForm) and not self.unexplained(best):
+        if len(near) > 1 and not self.unexplained(best):
             likelihood, near = Likelihood(form, self.target), near[: form.settings.compared]
             lengths = [self.length(p, likelihood) for p in near]
             if None not in lengths:
@@ -237,7 +153,7 @@ class Evidence:
         if not all(likelihood.follows(t) for t in terms):
             return None
         price = 0.5 * math.log(likelihood.form.independent) + math.log(max(len(self.terms), 2))
-        values = self.fitted(len(self.forms) - 1, places)[0]
+        values = self.fitted(len(self.forms) - 1, places)[0].tolist()
         return likelihood.nats([likelihood.part(t) for t in terms], values) + len(places) * price
 
     def sure(self, places: Sequence[int]) -> bool:
@@ -271,9 +187,7 @@ class Evidence:
     @property
     def front(self) -> list[tuple[int, ...]]:
         """The best support of each size, the smallest first."""
-        sizes: dict[int, tuple[int, ...]] = {}
-        for places in self.ranked:
-            sizes.setdefault(len(places), places)
+        sizes = {len(places): places for places in reversed(self.ranked)}
         return [sizes[k] for k in sorted(sizes)]
 
     def unexplained(self, places: Sequence[int]) -> bool:
@@ -290,11 +204,7 @@ def _usable(left: Sequence[float], standards: Sequence[Standard], settings: Fiel
 
 
 def _by_size(sums: Sequence[Subset]) -> list[Subset]:
-    best: dict[int, Subset] = {}
-    for one in sums:
-        if len(one.places) not in best or one.misfit < best[len(one.places)].misfit:
-            best[len(one.places)] = one
-    return list(best.values())
+    return list({len(one.places): one for one in sorted(sums, key=lambda s: -s.misfit)}.values())
 
 
 def jackknife(fit: Callable[[np.ndarray], np.ndarray], blocks: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Formulas for free functions, fitted through integrals; and laws of any form, of values at points."""
+"""Formulas for free functions, found in their tables or simple, and fitted through the integrals."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import torch
 from torch import Tensor
 
 from eqlearn.errors import NotFinite
-from eqlearn.fields.evidence import Standard, StrongForm
+from eqlearn.fields.evidence import Standard
 from eqlearn.fields.free import FreeFit, free_column, values_of
 from eqlearn.fields.law import Law
 from eqlearn.fields.likelihood import Likelihood, Part
-from eqlearn.fields.terms import Names, Term, orders
+from eqlearn.fields.terms import Names
 from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_slopes
-from eqlearn.numerics.criteria import EXACT_WEAK, information_criterion
+from eqlearn.numerics.criteria import information_criterion
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
 from eqlearn.numerics.subsets import Subset
 from eqlearn.search.candidate import structure_cost
@@ -129,8 +129,7 @@ class FormulaTerm:
         parts = [likelihood.part(self.fit.terms[p]) for p in self.places]
         parts.append(Part(self.fit.term.order, values[likelihood.rows], slopes))
         moves = [self.columns.T[k] if k < count else self.integral(constants, k - count) for k in free]
-        tangents = np.array(moves).T if moves else np.empty((len(values), 0))
-        return likelihood.nats(parts, [*at.values[:count], 1.0], tangents)
+        return likelihood.nats(parts, [*at.values[:count], 1.0], np.array([*moves, 0 * values]).T)
 
 
 def formula_laws(
@@ -164,9 +163,9 @@ def formula_laws(
     tried += _single_functions(fit, points, curve, spread, primitives)
     found = [f for f in (_law(fit, tuple(places), e, start, standard, noise, names) for e in tried) if f]
     likelihood = Likelihood(fit.form, fit.target)
-    other = plain(likelihood)
     followed = fit.term.variable not in names.axes and all(likelihood.follows(fit.terms[p]) for p in places)
-    if other is None or not followed:
+    other = plain(likelihood) if followed else None
+    if other is None:
         return [replace(law, score=law.score - standard.score(before)) for law, *_ in found]
     chance = 0.5 * standard.observations / (noise + standard.floor)
     found = sorted(found, key=lambda f: f[2] + chance * f[0].error ** 2)[: fit.form.settings.formulas]
@@ -247,7 +246,8 @@ def _law(
     )
     numbers = [n if not isinstance(n, sp.Basic) or n.is_Rational else float(n) for n in numbers]
     parts = [names.expression(fit.terms[p]) for p in places]
-    terms = [_number(n, c) * rest for n, (c, rest) in zip(numbers, parts, strict=False)]
+    pairs = zip(numbers, parts, strict=False)
+    terms = [(fitted(n * c) if isinstance(n, float) else n * c) * rest for n, (c, rest) in pairs]
     function = formula.filled([n if isinstance(n, sp.Basic) else fitted(n) for n in numbers[len(places) :]])
     whole = sp.Add(*terms, fit.term.expression(names, function))
     if whole.has(sp.nan, sp.zoo, sp.oo):
@@ -267,32 +267,3 @@ def _law(
     price += 0.5 * len(free) * math.log(observations)
     law = Law(whole, constants, math.sqrt(final.loss), math.sqrt(noise), score, missed)
     return law, partial(model.nats, at=final, free=free), price
-
-
-def _number(number: Any, content: int) -> Any:
-    return fitted(number * content) if isinstance(number, float) else number * content
-
-
-def table_law(
-    form: StrongForm, target: Term, before: Law, *, primitives: PrimitivesLike, seconds: float, seed: int
-) -> Law | None:
-    """A law of any form in fields, derivatives and coordinates, by a search in their table at points; none if
-    it misses as much as the one `before`."""
-    fields, dimensions = len(form.names.fields), len(form.names.axes) - 1
-    most = 3 if dimensions == 1 and fields == 1 else 2
-    names = [form.names.jet(k, o) for k in range(fields) for o in orders(dimensions, most)]
-    names += [axis for axis in form.names.axes if axis not in form.field.periodic]
-    table, values = np.stack([form.variable(n) for n in names], axis=1), form.column(target)
-    found = discover(
-        table, values, primitives=primitives, variables=names, seconds=seconds, seed=seed, hidden_layers=2
-    )
-    best = found.best
-    missed = best.equation(table) - values
-    error = float(np.sqrt(np.mean(missed**2) / np.mean(values**2)))
-    if not error < form.settings.table_gain * before.error:
-        return None
-    constants = best.constants[0] if best.constants else ()
-    price = 0.5 * form.settings.systematic_rows * math.log(max(error / before.error, EXACT_WEAK))
-    return Law(
-        best.equation.expr, constants, error, 0.0, before.score + price, error > form.settings.table_error
-    )

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import solve_triangular
 
 from eqlearn.fields.terms import Jet, Order, Term
 from eqlearn.fields.weak import WeakForm
-from eqlearn.numerics.criteria import FREE_IN_SQUARES
+from eqlearn.numerics.criteria import FREE
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,12 +59,8 @@ class Likelihood:
             each = [self._slope(smooth, term.powers, k) if p else None for k, p in enumerate(term.powers)]
             if self.heavy:
                 whole = math.prod(u**p for u, p in zip(smooth, term.powers, strict=True))
-                moves = (
-                    slope * (u - m)
-                    for slope, u, m in zip(each, experiment.values(), smooth, strict=True)
-                    if slope is not None
-                )
-                lines.append(whole + sum(moves))
+                three = zip(each, experiment.values(), smooth, strict=True)
+                lines.append(whole + sum(slope * (u - m) for slope, u, m in three if slope is not None))
             slopes.append([None if s is None else s[self.points] for s in each])
         values = self.form.integrated(lines, term.order) if self.heavy else self.form.column(term)
         return Part(term.order, values[self.rows], slopes)
@@ -78,60 +74,45 @@ class Likelihood:
         lower = [p - (k == by) for k, p in enumerate(powers)]
         return np.asarray(powers[by] * math.prod(u**p for u, p in zip(fields, lower, strict=True)))
 
-    def nats(
-        self, parts: Sequence[Part], weights: Sequence[float] | np.ndarray, tangents: np.ndarray | None = None
-    ) -> float:
-        """Minus the logarithm of how likely what a law misses is as the noise that it holds, where its
-        constants are moved to where that is least: the weights of its parts or what has these `tangents`."""
-        own = tangents is None
-        free = np.array([p.values for p in parts]).T if tangents is None else tangents[self.rows]
-        signs = np.append(-np.asarray(weights), 1.0)
-        every = [*parts, self.target]
+    def nats(self, parts: Sequence[Part], weights: Sequence[float], moves: np.ndarray | None = None) -> float:
+        """Minus the logarithm of how likely what a law misses is as the noise that it holds. Where noise is
+        not heavy, its constants are moved to where that is least: the weights, or what has these `moves`."""
+        free = np.array([p.values for p in parts]).T if moves is None else moves[self.rows]
+        every, signs = [*parts, self.target], [*(-w for w in weights), 1.0]
         missed = sum(s * p.values for s, p in zip(signs, every, strict=True))
         floor = self.form.settings.systematic_error**2 * float(np.mean(np.square(self.target.values)))
-        white, noise, volume = [], np.zeros((len(every), len(every))), 0.0
-        both = np.column_stack([*free.T, missed])
+        white, volume = [], 0.0
+        # Noise in the columns would move weights the wrong way.
+        both = np.column_stack([*([] if self.heavy else free.T), missed])
         for e, part in enumerate(np.split(both, len(self.smooth))):
-            shared = self._covariances(every, e)
-            covariance = sum(signs[i] * signs[j] * block for (i, j), block in shared.items())
-            factor = np.linalg.cholesky(covariance + floor * np.eye(len(part)))
+            covariance = self._covariance(every, signs, e) + floor * np.eye(len(part))
+            if not (np.isfinite(part).all() and np.isfinite(covariance).all()):
+                return math.inf
+            factor = np.linalg.cholesky(covariance)
             volume += float(np.log(np.diag(factor)).sum())
             white.append(solve_triangular(factor, part, lower=True))
-            if own:
-                inverse = cho_solve((factor, True), np.eye(len(part)))
-                for places, block in shared.items():
-                    noise[places] += float(np.vdot(inverse, block))
-        whole = np.concatenate(white)
-        if free.shape[1]:
-            sizes = np.maximum(np.linalg.norm(whole, axis=0), 1e-300)
-            gram = whole.T @ whole
-            # Noise in the columns is not what they tell of the target.
-            gram[:-1] -= np.column_stack([noise[:-1, :-1], noise[:-1] @ signs]) if own else 0.0
-            gram = gram / np.outer(sizes, sizes)
-            if not own or np.linalg.eigvalsh(gram[:-1, :-1])[0] > 0:
-                step = np.linalg.lstsq(gram[:-1, :-1], gram[:-1, -1], rcond=FREE_IN_SQUARES)[0]
-                whole = (whole / sizes) @ np.append(-step, 1.0)[:, None] * sizes[-1]
-        return volume + 0.5 * float(np.square(whole[:, -1]).sum())
+        *some, rest = np.concatenate(white).T
+        if some:
+            along = np.stack([s / max(float(np.linalg.norm(s)), 1e-300) for s in some], axis=1)
+            rest = rest - along @ np.linalg.lstsq(along, rest, rcond=FREE)[0]
+        return volume + 0.5 * float(rest @ rest)
 
-    def _covariances(self, parts: Sequence[Part], experiment: int) -> dict[tuple[int, int], np.ndarray]:
-        """What noise gives to products of rows of two parts in one experiment, `(rows, rows)`."""
+    def _covariance(self, parts: Sequence[Part], signs: Sequence[float], experiment: int) -> np.ndarray:
+        """What noise gives to products of rows of one experiment, `(rows, rows)`."""
         seen = list(zip(self.form.windows, self.some, self.strides, strict=True))
         weights = [
             [w.weights(n)[k][:, ::s] for n, (w, k, s) in zip(p.order, seen, strict=True)] for p in parts
         ]
         across = [functools.reduce(np.kron, each[:-1]) for each in weights]
         rows = math.prod(len(s) for s in self.some)
-        found: dict[tuple[int, int], np.ndarray] = {}
+        found = np.zeros((rows, rows))
         for field, level in enumerate(self.form.noise):
             slopes = [p.slopes[experiment][field] for p in parts]
             known = [k for k, s in enumerate(slopes) if s is not None and level]
-            lines = {k: np.asarray(slopes[k]).reshape(across[k].shape[1], -1) for k in known}
-            for i, j in itertools.combinations_with_replacement(known, 2):
-                each = (lines[i] * lines[j]).T
-                spread = np.stack([(across[i] * products) @ across[j].T for products in each])
+            lines = {k: signs[k] * np.asarray(slopes[k]).reshape(across[k].shape[1], -1) for k in known}
+            for i, j in itertools.product(known, known):
+                spread = np.stack([(across[i] * both) @ across[j].T for both in (lines[i] * lines[j]).T])
                 late = np.einsum("jt,kt->tjk", weights[i][-1], weights[j][-1])
                 block = np.einsum("tab,tjk->ajbk", spread, late, optimize=True).reshape(rows, rows)
-                block *= level**2 * math.prod(self.strides)
-                found[i, j] = found.get((i, j), 0.0) + block
-                found[j, i] = found[i, j].T
+                found += level**2 * math.prod(self.strides) * block
         return found

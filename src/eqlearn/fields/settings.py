@@ -45,11 +45,8 @@ class FieldSettings:
     beside at most `free_terms` terms; they are tried where misfit is unexplained or `one_function` terms are
     powers of one field. The best `free_tried` of them are searched for formulas, each for `function_seconds`,
     in a table of `function_points` points without the part `function_edge` of the values at either end, nor
-    those that are `max_spread` times as uncertain as most; `formulas` are fitted, and
-    `simple` functions whose argument reaches a number within `rates`. Where noise is below
-    `clean_rates`, a table of derivatives at points is searched last, for `table_seconds`: of `shared_points`
-    that one derivative looks at, one is independent, and its law is taken if it misses less than `table_gain`
-    of what was missed, and believed below `table_error`.
+    those that are `max_spread` times as uncertain as most; `formulas` are fitted, and the best `simple`
+    functions whose argument reaches a number within `rates`.
 
     **Coefficients that vary** are seen through test functions of `varying_widths`, at most `varying_rows`.
 
@@ -112,11 +109,6 @@ class FieldSettings:
     formulas: int = 8
     simple: int = 12
     rates: tuple[float, float] = (0.1, 30.0)
-    clean_rates: float = 1e-2
-    table_seconds: float = 15.0
-    shared_points: int = 8
-    table_gain: float = 0.5
-    table_error: float = 1e-2
     varying_widths: tuple[float, ...] = (1.0, 0.4, 0.25, 0.15, 0.1)
     varying_rows: int = 8000
     parameters_tried: int = 5
