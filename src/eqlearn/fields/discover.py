@@ -129,12 +129,15 @@ class _Task:
         self.names = Names(self.field.names, tuple(self.field.axes))
         self.noise = noise_levels(self.field, self.settings)
         self.highest = self.settings.highest(self.field)
-        levels = [self.noise[n] for n in self.field.names]
-        self.weak = weak_forms(self.field, self.order, self.highest, levels, self.settings)
+        self.levels = [self.noise[n] for n in self.field.names]
+        self.weak = weak_forms(self.field, self.order, self.highest, self.levels, self.settings)
         self.forms: Sequence[WeakForm] = [strong_form(self.weak[0])] if self.form == "strong" else self.weak
+        count, dimensions = len(self.field.names), len(self.field.space)
+        self.terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
+        self.further = pointwise(count, dimensions, self.highest)
         self.stages = 0
         self.varying: list[Varying] = []
-        self._free: dict[int, Any] = {}
+        self._free: dict[WeakForm, Any] = {}
         taken = {*self.field.names, *self.field.axes}
         self.parameters = [n if n not in taken else f"p{n[1:]}" for n in latent_names(self.latents)]
         self.hidden: list[tuple[str, int, Hidden]] = []
@@ -150,15 +153,13 @@ class _Task:
         if law is not None:
             self._report(law, name)
             return [law]
-        dimensions, count = len(self.field.space), len(self.field.names)
-        terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
         if self.varies is not None:
-            return [self._varying(terms, name)]
-        evidence = self._evidence(terms, name)
+            return [self._varying(name)]
+        evidence = Evidence.of(self.forms, self.terms, self.target(name))
         if not evidence.settled:
             hard = evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short
-            further = pointwise(count, dimensions, self.highest) if hard else []
-            wider = self._evidence([*terms, *further, *self._weighted(count)], name)
+            more = [*self.terms, *(self.further if hard else []), *self._weighted]
+            wider = Evidence.of(self.forms, more, self.target(name))
             # Coordinates are what noise hides least of all: where nothing else asks for them, they must win.
             if hard or any(wider.terms[p].weight[1] for p in wider.best):
                 evidence = wider
@@ -176,20 +177,19 @@ class _Task:
     @cached_property
     def _varying_task(self) -> VaryingTask:
         assert self.varies is not None
-        levels = [self.noise[n] for n in self.field.names]
         end = Deadline(math.inf if self.seconds is None else self.began + self.seconds)
         return VaryingTask.of(
-            self.field, self.varies, self.order, self.highest, levels, self.names, self.settings,
+            self.field, self.varies, self.order, self.highest, self.levels, self.names, self.settings,
             self.primitives, self.seed, end,
         )  # fmt: skip
 
-    def _varying(self, terms: Sequence[Term], name: str) -> Law:
+    def _varying(self, name: str) -> Law:
         """The law of one field whose coefficients vary along an axis; with terms that can't be integrated by
         parts, where others don't explain the data."""
         given = sum(len(v.names) for v in self.varying)
-        law, table = self._varying_task.law(terms, self.target(name), given)
+        law, table = self._varying_task.law(self.terms, self.target(name), given)
         if law.unexplained and len(self.field.names) > 1:
-            more = [*terms, *pointwise(len(self.field.names), len(self.field.space), self.highest)]
+            more = [*self.terms, *self.further]
             law, table = self._varying_task.law(more, self.target(name), given)
         self.varying += [] if table is None else [table]
         self._report(law, name)
@@ -207,14 +207,11 @@ class _Task:
 
     def _hidden_law(self, name: str) -> Law | None:
         """A law with hidden parameters; those that follow ones that are known already are these."""
-        count, dimensions = len(self.field.names), len(self.field.space)
         rows = self.settings.rows_each * len(self.field.experiments)
-        levels = [self.noise[n] for n in self.field.names]
         settings = replace(self.settings, max_rows=max(rows, self.settings.max_rows))
-        forms = weak_forms(self.field, self.order, self.highest, levels, settings)
-        terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
+        forms = weak_forms(self.field, self.order, self.highest, self.levels, settings)
         own = [f"{n}_of_{name}" for n in self.parameters]
-        found = hidden_law(forms, terms, self.target(name), self.names, own, self.settings)
+        found = hidden_law(forms, self.terms, self.target(name), self.names, own, self.settings)
         if found is None:
             return None
         expr, known = found.law.expr, self.known_parameters
@@ -243,25 +240,17 @@ class _Task:
         be one function of it."""
         terms = [evidence.terms[p] for p in evidence.best]
         powers = [t.powers for t in terms if not (any(t.order) or t.factors or t.weight[1])]
-        alike = (
-            sum(p[:k] + p[k + 1 :] == q[:k] + q[k + 1 :] for p in powers)
-            for q in powers
-            for k in range(len(q))
-        )
-        most = max(alike, default=0)
-        short = len(evidence.best) <= self.settings.max_short and most < self.settings.one_function
+        rests = [(k, p[:k] + p[k + 1 :]) for p in powers for k in range(len(p))]
+        short = len(terms) <= self.settings.max_short and len(rests) - len(set(rests)) < self.settings.alike
         return evidence.unexplained(evidence.best) or not short
 
     def _functions(self, evidence: Evidence, name: str, before: Law) -> list[Law]:
         """Laws with a function of a field, a place or time; scored as the law `before` them is."""
         middle = len(evidence.forms) // 2
-        place = next(k for k, f in enumerate(self.weak) if f is evidence.forms[middle])
-        form, regression = self.weak[place], evidence.regressions[middle]
-        count, dimensions = len(self.field.names), len(self.field.space)
-        terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
+        form, regression = evidence.forms[middle], evidence.regressions[middle]
         ranked = best_free(
-            form, terms, self.target(name), self.names, self.settings.free_terms,
-            self._free.setdefault(place, {}),
+            form, self.terms, self.target(name), self.names, self.settings.free_terms,
+            self._free.setdefault(form, {}),
         )  # fmt: skip
         found: list[Law] = []
         one = regression.fitted(evidence.best)
@@ -284,16 +273,14 @@ class _Task:
     def _left(self) -> float:
         return math.inf if self.seconds is None else self.began + self.seconds - clock.time()
 
-    def _evidence(self, terms: Sequence[Term], name: str) -> Evidence:
-        return Evidence.of(self.forms, terms, self.target(name), self.settings)
-
-    def _weighted(self, fields: int) -> list[Term]:
+    @property
+    def _weighted(self) -> list[Term]:
         """Terms with coordinates; the inverse of one where the axis does not come near zero."""
         axes = []
         for place, values in enumerate(self.field.axes.values()):
             far = float(np.abs(values).min()) > self.settings.min_coordinate * float(np.abs(values).max())
             axes.append((place, (1, 2, -1) if far else (1, 2)))
-        return weighted(fields, axes, self.highest)
+        return weighted(len(self.field.names), axes, self.highest)
 
     def _report(self, law: Law, name: str) -> None:
         self.stages += 1

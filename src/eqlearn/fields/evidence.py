@@ -88,22 +88,21 @@ class Evidence:
     ranked: tuple[tuple[int, ...], ...]  # supports, the best first
 
     @classmethod
-    def of(
-        cls, forms: Sequence[WeakForm], terms: Sequence[Term], target: Term, settings: FieldSettings
-    ) -> Evidence:
+    def of(cls, forms: Sequence[WeakForm], terms: Sequence[Term], target: Term) -> Evidence:
         """Supports are found at each width, and ranked by what they score on average."""
+        settings = forms[0].settings
         regressions: list[Regression] = []
         standards: list[Standard] = []
         shortlist: set[tuple[int, ...]] = set()
         for form in forms:
             columns, noise = form.columns(terms), form.noise_products([*terms, target])
-            regression = Regression.of(
-                columns, form.column(target), noise, form.independent, settings.min_signal
-            )
+            goal, least = form.column(target), settings.min_signal
+            regression = Regression.of(columns, goal, noise, form.independent, least)
             sums = best_sums(regression, settings.max_terms, settings, backwards=True)
             standard = Standard.of(regression, sums, settings)
             first = sorted(sums, key=standard.score)[: settings.shortlist]
-            shortlist |= {one.places for one in (*first, *_by_size(sums))}
+            of_size = {len(one.places): one for one in sorted(sums, key=lambda s: -s.misfit)}
+            shortlist |= {one.places for one in (*first, *of_size.values())}
             regressions.append(regression)
             standards.append(standard)
         every = cls(tuple(forms), tuple(terms), target, tuple(regressions), tuple(standards), ())
@@ -112,8 +111,11 @@ class Evidence:
             # A width that drowns in the noise of what the wider ones see tells nothing, and would choose what
             # holds little noise there.
             fits = [r.fitted(min(shortlist, key=kept.score)) for r in regressions[:count]]
-            some = _usable([max(one.noise, one.loss) for one in fits], standards, settings)
-            kept = every.kept(some)
+            left = [max(one.noise, one.loss) for one in fits]
+            bound = max(settings.max_noise, settings.as_quiet * min(left))
+            quiet = [k for k, noise in enumerate(left) if noise <= bound]
+            most = min(settings.min_independent, max(standards[k].independent for k in quiet))
+            kept = every.kept([k for k in quiet if standards[k].independent >= most])
         return replace(kept, ranked=tuple(sorted(shortlist, key=kept.score)))
 
     def kept(self, places: Sequence[int]) -> Evidence:
@@ -194,17 +196,6 @@ class Evidence:
         """Whether a support misses more than noise and the grid explain, at every width."""
         pairs = [(r.fitted(places), s) for r, s in zip(self.regressions, self.standards, strict=True)]
         return all(standard.unexplained(one.loss, one.noise) for one, standard in pairs)
-
-
-def _usable(left: Sequence[float], standards: Sequence[Standard], settings: FieldSettings) -> list[int]:
-    """The widths whose test functions leave neither too much noise nor too few rows, at least one."""
-    quiet = [k for k, n in enumerate(left) if n <= max(settings.max_noise, settings.as_quiet * min(left))]
-    most = max(standards[k].independent for k in quiet)
-    return [k for k in quiet if standards[k].independent >= min(settings.min_independent, most)]
-
-
-def _by_size(sums: Sequence[Subset]) -> list[Subset]:
-    return list({len(one.places): one for one in sorted(sums, key=lambda s: -s.misfit)}.values())
 
 
 def jackknife(fit: Callable[[np.ndarray], np.ndarray], blocks: np.ndarray) -> np.ndarray:

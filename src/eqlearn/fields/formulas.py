@@ -57,10 +57,7 @@ class FormulaTerm:
 
     @property
     def columns(self) -> np.ndarray:
-        rows = len(self.fit.form.column(self.fit.target))
-        if not self.places:
-            return np.empty((rows, 0))
-        return self.fit.form.columns([self.fit.terms[p] for p in self.places])
+        return self.fit.form.columns(self.fit.terms)[:, list(self.places)]
 
     def _tape(self, constant: int, order: int) -> Any:
         """The formula (`constant` -1) or its slope by a constant, differentiated by the variable."""

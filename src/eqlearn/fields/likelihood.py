@@ -27,10 +27,8 @@ class Part:
 
 
 class Likelihood:
-    """How far data would have to be moved for a law to hold (Bortz, Messenger & Dukic 2023): squares of what
-    test functions miss, by the covariance that noise gives them there. Smoothed fields say where it is how
-    large: noise that moves along with the field cancels, which no mean over all points knows of.
-    """
+    """How likely what test functions miss is by the covariance that noise gives it (Bortz, Messenger & Dukic
+    2023), with slopes of smoothed fields: noise that moves along with a field cancels, unlike in means."""
 
     def __init__(self, form: WeakForm, target: Term) -> None:
         self.form, settings = form, form.settings
@@ -41,6 +39,7 @@ class Likelihood:
         self.rows = np.concatenate([grid + e * math.prod(counts) for e in every])
         # Points as far apart as integrals of test functions allow.
         self.strides = [max(1, int(w.deviation / settings.points_per_deviation)) for w in form.windows]
+        self.points = tuple(slice(None, None, s) for s in self.strides)
         still = (0,) * len(counts)
         self.smooth = [[form.jets(e, Jet(k, still)) for k in range(len(form.noise))] for e in every]
         spreads = form.field.spreads.values()
@@ -65,10 +64,6 @@ class Likelihood:
         values = self.form.integrated(lines, term.order) if self.heavy else self.form.column(term)
         return Part(term.order, values[self.rows], slopes)
 
-    @property
-    def points(self) -> tuple[slice, ...]:
-        return tuple(slice(None, None, s) for s in self.strides)
-
     @staticmethod
     def _slope(fields: Sequence[np.ndarray], powers: Sequence[int], by: int) -> np.ndarray:
         lower = [p - (k == by) for k, p in enumerate(powers)]
@@ -86,7 +81,7 @@ class Likelihood:
         both = np.column_stack([*([] if self.heavy else free.T), missed])
         for e, part in enumerate(np.split(both, len(self.smooth))):
             covariance = self._covariance(every, signs, e) + floor * np.eye(len(part))
-            if not (np.isfinite(part).all() and np.isfinite(covariance).all()):
+            if not np.isfinite(covariance.sum() + part.sum()):
                 return math.inf
             factor = np.linalg.cholesky(covariance)
             volume += float(np.log(np.diag(factor)).sum())
