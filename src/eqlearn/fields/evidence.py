@@ -137,12 +137,11 @@ class Evidence:
         """The best support of which no term may be zero as far as its standard error says (chance alone puts
         some among so many supports). Of those that are nearly as good, and that noise explains, the
         likeliest; where noise can't be followed, the shortest of those as good as it."""
-        sure = [p for p in self.ranked if self.sure(p)]
-        best = sure[0] if sure else self.ranked[0]
-        near = [p for p in sure if self.score(p) < self.score(best) + DECISIVE]
-        form = self.forms[-1]
+        best, form = next((p for p in self.ranked if self.sure(p)), self.ranked[0]), self.forms[-1]
+        near = [p for p in self.ranked if self.score(p) < self.score(best) + DECISIVE]
+        near = list(islice((p for p in near if self.sure(p)), form.settings.compared))
         if len(near) > 1 and not self.unexplained(best):
-            likelihood, near = Likelihood(form, self.target), near[: form.settings.compared]
+            likelihood = Likelihood(form, self.target)
             lengths = [self.length(p, likelihood) for p in near]
             if None not in lengths:
                 return near[lengths.index(min(n for n in lengths if n is not None))]

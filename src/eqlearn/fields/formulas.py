@@ -65,9 +65,9 @@ class FormulaTerm:
             symbols = [sp.Dummy(f"c{k}", real=True) for k in range(len(self.formula.holders))]
             variable = real_symbol(self.fit.term.variable)
             expr = self.formula.filled(symbols)
-            smooth = expr.replace(sp.Abs, lambda inner: sp.sqrt(inner**2))
-            found = smooth if constant < 0 else sp.diff(smooth, symbols[constant])
+            found = expr if constant < 0 else sp.diff(expr, symbols[constant])
             found = sp.diff(found, variable, order) if order else found
+            found = found.replace(sp.sign, lambda inner: inner / sp.Abs(inner))
             self._slopes[constant, order] = lower(found, [variable, *symbols])
         return self._slopes[constant, order]
 
@@ -142,9 +142,8 @@ def formula_laws(
     seconds: float,
     seed: int,
 ) -> list[Law]:
-    """Laws in which a free function has a formula: those of its table's front and simple ones, each fitted
-    through the integrals; scored by what they gain over the sum of terms `before`, by likelihood where its
-    length is known that way."""
+    """Laws in which a free function has a formula: those of its table's front and simple ones, fitted through
+    the integrals; scored by what they gain over the sum `before`, by likelihood where that has a length."""
     points, curve, spread, start = _table(fit, places)
     if not np.isfinite(curve).all() or np.ptp(curve) == 0:
         return []
@@ -158,7 +157,8 @@ def formula_laws(
         ranked = sorted(front, key=lambda c: c.description_length)[: fit.form.settings.formulas]
         tried += [c.equation for c in ranked]
     tried += _single_functions(fit, points, curve, spread, primitives)
-    found = [f for f in (_law(fit, tuple(places), e, start, standard, noise, names) for e in tried) if f]
+    every = (_law(fit, tuple(places), e, start, standard, noise, names) for e in tried)
+    found = list({str(one[0].expr.evalf(6)): one for one in every if one is not None}.values())
     likelihood = Likelihood(fit.form, fit.target)
     followed = fit.term.variable not in names.axes and all(likelihood.follows(fit.terms[p]) for p in places)
     other = plain(likelihood) if followed else None

@@ -105,9 +105,9 @@ class Likelihood:
             slopes = [p.slopes[experiment][field] for p in parts]
             known = [k for k, s in enumerate(slopes) if s is not None and level]
             lines = {k: signs[k] * np.asarray(slopes[k]).reshape(across[k].shape[1], -1) for k in known}
-            for i, j in itertools.product(known, known):
+            for i, j in itertools.combinations_with_replacement(known, 2):
                 spread = np.stack([(across[i] * both) @ across[j].T for both in (lines[i] * lines[j]).T])
                 late = np.einsum("jt,kt->tjk", weights[i][-1], weights[j][-1])
                 block = np.einsum("tab,tjk->ajbk", spread, late, optimize=True).reshape(rows, rows)
-                found += level**2 * math.prod(self.strides) * block
+                found += level**2 * math.prod(self.strides) * (block if i == j else block + block.T)
         return found
