@@ -28,12 +28,18 @@ import classic
 import drawn
 import numpy as np
 import problems as own
+import reactions
 import sympy as sp
 from problems import Problem
 
 from eqlearn import Equation, FoundPDE, discover_pde, environment
 
-SETS = {"own": own.problems, "classic": classic.problems, "drawn": drawn.problems}
+SETS = {
+    "own": own.problems,
+    "classic": classic.problems,
+    "drawn": drawn.problems,
+    "reactions": reactions.problems,
+}
 
 
 def truth_of(terms: dict[str, float], variables: tuple[str, ...]) -> Equation:

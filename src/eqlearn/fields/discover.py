@@ -6,14 +6,14 @@ import math
 import time as clock
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import sympy as sp
 
 from eqlearn.errors import InvalidArgument
-from eqlearn.fields.evidence import Evidence, FormLike
+from eqlearn.fields.evidence import Evidence
 from eqlearn.fields.formulas import formula_laws
 from eqlearn.fields.found import FoundPDE, Reader
 from eqlearn.fields.free import best_free
@@ -21,13 +21,12 @@ from eqlearn.fields.hidden import Hidden, hidden_law, same_parameters, simple_or
 from eqlearn.fields.law import Law, linear_law
 from eqlearn.fields.scattered import in_memory, read_fields
 from eqlearn.fields.settings import FIELDS, FieldSettings
-from eqlearn.fields.strong import StrongForm, table_law
 from eqlearn.fields.terms import Names, Term, conserved, pointwise, weighted
 from eqlearn.fields.varying import VaryingTask, joined
-from eqlearn.fields.weak import noise_levels, spectrum, weak_forms
+from eqlearn.fields.weak import WeakForm, noise_levels, spectrum, strong_form, weak_forms
 from eqlearn.nn.primitives import PrimitivesLike
 from eqlearn.numerics.budget import Deadline
-from eqlearn.numerics.criteria import EXACT_ERROR
+from eqlearn.numerics.criteria import DECISIVE, EXACT_ERROR
 from eqlearn.search.candidate import Candidate, pareto_front
 from eqlearn.search.search import Found, Progress
 from eqlearn.search.settings import SCIENCE
@@ -130,19 +129,18 @@ class _Task:
         self.names = Names(self.field.names, tuple(self.field.axes))
         self.noise = noise_levels(self.field, self.settings)
         self.highest = self.settings.highest(self.field)
-        levels = [self.noise[n] for n in self.field.names]
-        self.weak = weak_forms(self.field, self.order, self.highest, levels, self.settings)
-        self.forms: Sequence[FormLike] = [self.strong] if self.form == "strong" else self.weak
+        self.levels = [self.noise[n] for n in self.field.names]
+        self.weak = weak_forms(self.field, self.order, self.highest, self.levels, self.settings)
+        self.forms: Sequence[WeakForm] = [strong_form(self.weak[0])] if self.form == "strong" else self.weak
+        count, dimensions = len(self.field.names), len(self.field.space)
+        self.terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
+        self.further = pointwise(count, dimensions, self.highest)
         self.stages = 0
         self.varying: list[Varying] = []
-        self._free: dict[int, Any] = {}
+        self._free: dict[WeakForm, Any] = {}
         taken = {*self.field.names, *self.field.axes}
         self.parameters = [n if n not in taken else f"p{n[1:]}" for n in latent_names(self.latents)]
         self.hidden: list[tuple[str, int, Hidden]] = []
-
-    @cached_property
-    def strong(self) -> StrongForm:
-        return StrongForm(self.field, self.settings, self.weak[0].jets, self.seed)
 
     def target(self, name: str) -> Term:
         """The term whose value an equation gives: the rate of change of a field."""
@@ -155,28 +153,19 @@ class _Task:
         if law is not None:
             self._report(law, name)
             return [law]
-        dimensions, count = len(self.field.space), len(self.field.names)
-        terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
         if self.varies is not None:
-            return [self._varying(terms, name)]
-        evidence = self._evidence(terms, name)
+            return [self._varying(name)]
+        evidence = Evidence.of(self.forms, self.terms, self.target(name))
         if not evidence.settled:
             hard = evidence.unexplained(evidence.best) or len(evidence.best) > self.settings.max_short
-            further = pointwise(count, dimensions, self.highest) if hard else []
-            wider = self._evidence([*terms, *further, *self._weighted(count)], name)
+            more = [*self.terms, *(self.further if hard else []), *self._weighted]
+            wider = Evidence.of(self.forms, more, self.target(name))
             # Coordinates are what noise hides least of all: where nothing else asks for them, they must win.
             if hard or any(wider.terms[p].weight[1] for p in wider.best):
                 evidence = wider
         best = linear_law(evidence, evidence.best, self.names, sourceless=self.settings.sourceless)
         if self.form != "strong" and self._lacking(evidence):
             best = min([best, *self._functions(evidence, name, best)], key=lambda law: law.score)
-        if self.form != "weak" and best.unexplained and best.noise < self.settings.clean_rates:
-            share = self.settings.table_seconds if self.seconds is None else self._left()
-            other = table_law(
-                self.strong, self.target(name), best, primitives=self.primitives,
-                seconds=max(share, 1.0), seed=self.seed,
-            )  # fmt: skip
-            best = best if other is None else other
         others = [
             linear_law(evidence, places, self.names, sourceless=self.settings.sourceless, snap=False)
             for places in evidence.front
@@ -188,20 +177,19 @@ class _Task:
     @cached_property
     def _varying_task(self) -> VaryingTask:
         assert self.varies is not None
-        levels = [self.noise[n] for n in self.field.names]
         end = Deadline(math.inf if self.seconds is None else self.began + self.seconds)
         return VaryingTask.of(
-            self.field, self.varies, self.order, self.highest, levels, self.names, self.settings,
+            self.field, self.varies, self.order, self.highest, self.levels, self.names, self.settings,
             self.primitives, self.seed, end,
         )  # fmt: skip
 
-    def _varying(self, terms: Sequence[Term], name: str) -> Law:
+    def _varying(self, name: str) -> Law:
         """The law of one field whose coefficients vary along an axis; with terms that can't be integrated by
         parts, where others don't explain the data."""
         given = sum(len(v.names) for v in self.varying)
-        law, table = self._varying_task.law(terms, self.target(name), given)
+        law, table = self._varying_task.law(self.terms, self.target(name), given)
         if law.unexplained and len(self.field.names) > 1:
-            more = [*terms, *pointwise(len(self.field.names), len(self.field.space), self.highest)]
+            more = [*self.terms, *self.further]
             law, table = self._varying_task.law(more, self.target(name), given)
         self.varying += [] if table is None else [table]
         self._report(law, name)
@@ -219,14 +207,11 @@ class _Task:
 
     def _hidden_law(self, name: str) -> Law | None:
         """A law with hidden parameters; those that follow ones that are known already are these."""
-        count, dimensions = len(self.field.names), len(self.field.space)
         rows = self.settings.rows_each * len(self.field.experiments)
-        levels = [self.noise[n] for n in self.field.names]
         settings = replace(self.settings, max_rows=max(rows, self.settings.max_rows))
-        forms = weak_forms(self.field, self.order, self.highest, levels, settings)
-        terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
+        forms = weak_forms(self.field, self.order, self.highest, self.levels, settings)
         own = [f"{n}_of_{name}" for n in self.parameters]
-        found = hidden_law(forms, terms, self.target(name), self.names, own, self.settings)
+        found = hidden_law(forms, self.terms, self.target(name), self.names, own, self.settings)
         if found is None:
             return None
         expr, known = found.law.expr, self.known_parameters
@@ -253,54 +238,49 @@ class _Task:
     def _lacking(self, evidence: Evidence) -> bool:
         """Whether a sum misses more than it should, or so many terms are powers of one field that they might
         be one function of it."""
-        alike: dict[tuple[int, ...], int] = {}
-        for term in (evidence.terms[p] for p in evidence.best):
-            if not any(term.order) and not term.factors and not term.weight[1]:
-                for place in range(len(term.powers)):
-                    rest = (*term.powers[:place], -1, *term.powers[place + 1 :])
-                    alike[rest] = alike.get(rest, 0) + 1
-        most = max(alike.values(), default=0)
-        short = len(evidence.best) <= self.settings.max_short and most < self.settings.one_function
+        terms = [evidence.terms[p] for p in evidence.best]
+        powers = [t.powers for t in terms if not (any(t.order) or t.factors or t.weight[1])]
+        rests = [(k, p[:k] + p[k + 1 :]) for p in powers for k in range(len(p))]
+        short = len(terms) <= self.settings.max_short and len(rests) - len(set(rests)) < self.settings.alike
         return evidence.unexplained(evidence.best) or not short
 
     def _functions(self, evidence: Evidence, name: str, before: Law) -> list[Law]:
         """Laws with a function of a field, a place or time; scored as the law `before` them is."""
         middle = len(evidence.forms) // 2
-        place = next(k for k, f in enumerate(self.weak) if f is evidence.forms[middle])
-        form, regression = self.weak[place], evidence.regressions[middle]
-        count, dimensions = len(self.field.names), len(self.field.space)
-        terms = conserved(count, dimensions, self.settings.degree, self.highest, self.order)
+        form, regression = evidence.forms[middle], evidence.regressions[middle]
         ranked = best_free(
-            form, terms, self.target(name), self.names, self.settings.free_terms,
-            self._free.setdefault(place, {}),
+            form, self.terms, self.target(name), self.names, self.settings.free_terms,
+            self._free.setdefault(form, {}),
         )  # fmt: skip
         found: list[Law] = []
-        for fit, best, standard in ranked[: self.settings.free_tried]:
-            plain = standard.score(regression.fitted(evidence.best))
-            if found or standard.score(best) > plain:
+        one = regression.fitted(evidence.best)
+        most = min(ranked[0][2].score(one), ranked[0][2].score(ranked[0][1]) + DECISIVE)
+        first = set(ranked[0][1].places)
+        others = [f for f in ranked[1:] if not first <= set(f[1].places)]
+        for fit, best, standard in [ranked[0], *others][: self.settings.free_tried]:
+            if standard.score(best) > most:
                 break
             share = self.settings.function_seconds if self.seconds is None else self._left() / 2
             laws = formula_laws(
-                fit, best.places, standard, best.noise, self.names, primitives=self.primitives,
+                fit, best.places, standard, best.noise, self.names, before=one,
+                plain=partial(evidence.kept([middle]).length, evidence.best), primitives=self.primitives,
                 seconds=max(share, 1.0), seed=self.seed,
             )  # fmt: skip
             # Scores of different widths are compared by what they gain over the law without a function.
-            found += [replace(law, score=before.score + law.score - plain) for law in laws]
+            found += [replace(law, score=before.score + law.score) for law in laws]
         return found
 
     def _left(self) -> float:
         return math.inf if self.seconds is None else self.began + self.seconds - clock.time()
 
-    def _evidence(self, terms: Sequence[Term], name: str) -> Evidence:
-        return Evidence.of(self.forms, terms, self.target(name), self.settings)
-
-    def _weighted(self, fields: int) -> list[Term]:
+    @property
+    def _weighted(self) -> list[Term]:
         """Terms with coordinates; the inverse of one where the axis does not come near zero."""
         axes = []
         for place, values in enumerate(self.field.axes.values()):
             far = float(np.abs(values).min()) > self.settings.min_coordinate * float(np.abs(values).max())
             axes.append((place, (1, 2, -1) if far else (1, 2)))
-        return weighted(fields, axes, self.highest)
+        return weighted(len(self.field.names), axes, self.highest)
 
     def _report(self, law: Law, name: str) -> None:
         self.stages += 1

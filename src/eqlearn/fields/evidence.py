@@ -7,36 +7,22 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, islice
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from eqlearn.fields.likelihood import Likelihood
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.terms import Term
+from eqlearn.fields.weak import WeakForm
 from eqlearn.numerics.criteria import (
     AS_GOOD,
     CHANCE_DEVIATIONS,
+    DECISIVE,
     FLOORS,
     chance_deviations,
     information_criterion,
 )
 from eqlearn.numerics.subsets import Regression, Subset, sparse_path
-
-
-@runtime_checkable
-class FormLike(Protocol):
-    """What shows the terms of equations in rows of numbers: integrals, or values at points."""
-
-    @property
-    def independent(self) -> float: ...
-
-    def columns(self, terms: Sequence[Term]) -> np.ndarray: ...
-
-    def column(self, term: Term) -> np.ndarray: ...
-
-    def noise_products(self, terms: Sequence[Term]) -> np.ndarray: ...
-
-    def blocks(self) -> np.ndarray: ...
 
 
 @dataclass(frozen=True)
@@ -70,11 +56,6 @@ class Standard:
         chance = noise * CHANCE_DEVIATIONS * math.sqrt(2 / self.independent)
         return max(loss - noise, 0.0) > chance + FLOORS * self.floor
 
-    def surprise(self, one: Subset) -> float:
-        """Minus the mean logarithm, twice, of how likely what a sum leaves is as the noise that it holds."""
-        spread = one.noise + self.floor
-        return math.log(spread) + one.loss / spread
-
     def score(self, one: Subset) -> float:
         """Nats for what noise does not explain, and for the terms: a sum is neither better for cancelling
         noise nor worse for holding more of it, and no better than none where it leaves more than that."""
@@ -99,7 +80,7 @@ def best_sums(
 class Evidence:
     """One target and its possible terms, seen through test functions of several widths."""
 
-    forms: tuple[FormLike, ...]
+    forms: tuple[WeakForm, ...]
     terms: tuple[Term, ...]
     target: Term
     regressions: tuple[Regression, ...]
@@ -107,28 +88,35 @@ class Evidence:
     ranked: tuple[tuple[int, ...], ...]  # supports, the best first
 
     @classmethod
-    def of(
-        cls, forms: Sequence[FormLike], terms: Sequence[Term], target: Term, settings: FieldSettings
-    ) -> Evidence:
+    def of(cls, forms: Sequence[WeakForm], terms: Sequence[Term], target: Term) -> Evidence:
         """Supports are found at each width, and ranked by what they score on average."""
+        settings = forms[0].settings
         regressions: list[Regression] = []
         standards: list[Standard] = []
         shortlist: set[tuple[int, ...]] = set()
         for form in forms:
             columns, noise = form.columns(terms), form.noise_products([*terms, target])
-            regression = Regression.of(
-                columns, form.column(target), noise, form.independent, settings.min_signal
-            )
+            goal, least = form.column(target), settings.min_signal
+            regression = Regression.of(columns, goal, noise, form.independent, least)
             sums = best_sums(regression, settings.max_terms, settings, backwards=True)
             standard = Standard.of(regression, sums, settings)
             first = sorted(sums, key=standard.score)[: settings.shortlist]
-            shortlist |= {one.places for one in (*first, *_by_size(sums))}
+            of_size = {len(one.places): one for one in sorted(sums, key=lambda s: -s.misfit)}
+            shortlist |= {one.places for one in (*first, *of_size.values())}
             regressions.append(regression)
             standards.append(standard)
         every = cls(tuple(forms), tuple(terms), target, tuple(regressions), tuple(standards), ())
-        fits = [r.fitted(min(shortlist, key=every.score)) for r in regressions]
-        kept = every.kept(_usable([max(one.noise, one.loss) for one in fits], standards, settings))
-        return replace(kept, ranked=tuple(sorted(shortlist, key=kept.rank)))
+        kept = every.kept([0])
+        for count in range(2, len(forms) + 1):
+            # A width that drowns in the noise of what the wider ones see tells nothing, and would choose what
+            # holds little noise there.
+            fits = [r.fitted(min(shortlist, key=kept.score)) for r in regressions[:count]]
+            left = [max(one.noise, one.loss) for one in fits]
+            bound = max(settings.max_noise, settings.as_quiet * min(left))
+            quiet = [k for k, noise in enumerate(left) if noise <= bound]
+            most = min(settings.min_independent, max(standards[k].independent for k in quiet))
+            kept = every.kept([k for k in quiet if standards[k].independent >= most])
+        return replace(kept, ranked=tuple(sorted(shortlist, key=kept.score)))
 
     def kept(self, places: Sequence[int]) -> Evidence:
         """The same with only some of the widths."""
@@ -144,20 +132,30 @@ class Evidence:
         pairs = zip(self.regressions, self.standards, strict=True)
         return float(np.mean([standard.score(r.fitted(places)) for r, standard in pairs]))
 
-    def rank(self, places: Sequence[int]) -> tuple[float, float]:
-        """The score, and what decides between sums that noise explains alike: how likely what they leave is,
-        which is the less spread the less noise they hold."""
-        pairs = zip(self.regressions, self.standards, strict=True)
-        return self.score(places), float(np.mean([s.surprise(r.fitted(places)) for r, s in pairs]))
-
     @cached_property
     def best(self) -> tuple[int, ...]:
         """The best support of which no term may be zero as far as its standard error says (chance alone puts
-        some among so many supports); of those that are as good as it, the shortest and likeliest."""
-        best = next((p for p in self.ranked if self.sure(p)), self.ranked[0])
-        near = (p for p in self.ranked if self.score(p) < self.score(best) + AS_GOOD)
-        shorter = (p for p in near if len(p) <= len(best) and self.sure(p))
-        return min(shorter, key=lambda p: (len(p), self.rank(p)[1]), default=best)
+        some among so many supports). Of those that are nearly as good, and that noise explains, the
+        likeliest; where noise can't be followed, the shortest of those as good as it."""
+        best, form = next((p for p in self.ranked if self.sure(p)), self.ranked[0]), self.forms[-1]
+        near = [p for p in self.ranked if self.score(p) < self.score(best) + DECISIVE]
+        near = list(islice((p for p in near if self.sure(p)), form.settings.compared))
+        if len(near) > 1 and not self.unexplained(best):
+            likelihood = Likelihood(form, self.target)
+            lengths = [self.length(p, likelihood) for p in near]
+            if None not in lengths:
+                return near[lengths.index(min(n for n in lengths if n is not None))]
+        shorter = [p for p in near if self.score(p) < self.score(best) + AS_GOOD and len(p) <= len(best)]
+        return min(shorter, key=len, default=best)
+
+    def length(self, places: Sequence[int], likelihood: Likelihood) -> float | None:
+        """Nats for what a support leaves at the last width and for its terms, if noise in it is followed."""
+        terms = [self.terms[k] for k in places]
+        if not all(likelihood.follows(t) for t in terms):
+            return None
+        price = 0.5 * math.log(likelihood.form.independent) + math.log(max(len(self.terms), 2))
+        values = self.fitted(len(self.forms) - 1, places)[0].tolist()
+        return likelihood.nats([likelihood.part(t) for t in terms], values) + len(places) * price
 
     def sure(self, places: Sequence[int]) -> bool:
         """Whether all coefficients are further from zero than chance puts some of so many terms, at the width
@@ -190,30 +188,13 @@ class Evidence:
     @property
     def front(self) -> list[tuple[int, ...]]:
         """The best support of each size, the smallest first."""
-        sizes: dict[int, tuple[int, ...]] = {}
-        for places in self.ranked:
-            sizes.setdefault(len(places), places)
+        sizes = {len(places): places for places in reversed(self.ranked)}
         return [sizes[k] for k in sorted(sizes)]
 
     def unexplained(self, places: Sequence[int]) -> bool:
         """Whether a support misses more than noise and the grid explain, at every width."""
         pairs = [(r.fitted(places), s) for r, s in zip(self.regressions, self.standards, strict=True)]
         return all(standard.unexplained(one.loss, one.noise) for one, standard in pairs)
-
-
-def _usable(left: Sequence[float], standards: Sequence[Standard], settings: FieldSettings) -> list[int]:
-    """The widths whose test functions leave neither too much noise nor too few rows, at least one."""
-    quiet = [k for k, n in enumerate(left) if n <= max(settings.max_noise, settings.as_quiet * min(left))]
-    most = max(standards[k].independent for k in quiet)
-    return [k for k in quiet if standards[k].independent >= min(settings.min_independent, most)]
-
-
-def _by_size(sums: Sequence[Subset]) -> list[Subset]:
-    best: dict[int, Subset] = {}
-    for one in sums:
-        if len(one.places) not in best or one.misfit < best[len(one.places)].misfit:
-            best[len(one.places)] = one
-    return list(best.values())
 
 
 def jackknife(fit: Callable[[np.ndarray], np.ndarray], blocks: np.ndarray) -> np.ndarray:

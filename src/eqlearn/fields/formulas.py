@@ -1,10 +1,12 @@
-"""Formulas for free functions: found in the function's table, fitted through the integrals themselves."""
+"""Formulas for free functions, found in their tables or simple, and fitted through the integrals."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +18,14 @@ from eqlearn.errors import NotFinite
 from eqlearn.fields.evidence import Standard
 from eqlearn.fields.free import FreeFit, free_column, values_of
 from eqlearn.fields.law import Law
+from eqlearn.fields.likelihood import Likelihood, Part
 from eqlearn.fields.terms import Names
-from eqlearn.nn.primitives import PrimitivesLike
+from eqlearn.nn.primitives import PrimitivesLike, parse_kinds
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.covariance import errors_from_slopes
 from eqlearn.numerics.criteria import information_criterion
 from eqlearn.numerics.least_squares import Rule, SquareRoot, levenberg_marquardt
+from eqlearn.numerics.subsets import Subset
 from eqlearn.search.candidate import structure_cost
 from eqlearn.search.groups.coefficients import KINDS
 from eqlearn.search.search import discover
@@ -53,10 +57,7 @@ class FormulaTerm:
 
     @property
     def columns(self) -> np.ndarray:
-        rows = len(self.fit.form.column(self.fit.target))
-        if not self.places:
-            return np.empty((rows, 0))
-        return self.fit.form.columns([self.fit.terms[p] for p in self.places])
+        return self.fit.form.columns(self.fit.terms)[:, list(self.places)]
 
     def _tape(self, constant: int, order: int) -> Any:
         """The formula (`constant` -1) or its slope by a constant, differentiated by the variable."""
@@ -64,9 +65,9 @@ class FormulaTerm:
             symbols = [sp.Dummy(f"c{k}", real=True) for k in range(len(self.formula.holders))]
             variable = real_symbol(self.fit.term.variable)
             expr = self.formula.filled(symbols)
-            smooth = expr.replace(sp.Abs, lambda inner: sp.sqrt(inner**2))
-            found = smooth if constant < 0 else sp.diff(smooth, symbols[constant])
+            found = expr if constant < 0 else sp.diff(expr, symbols[constant])
             found = sp.diff(found, variable, order) if order else found
+            found = found.replace(sp.sign, lambda inner: inner / sp.Abs(inner))
             self._slopes[constant, order] = lower(found, [variable, *symbols])
         return self._slopes[constant, order]
 
@@ -110,6 +111,23 @@ class FormulaTerm:
         errors[free] = errors_from_slopes(system.slopes[0][0][:, free], loss / freedom)
         return WeakFit(point[0].numpy(), errors, loss)
 
+    def nats(self, likelihood: Likelihood, at: WeakFit, free: Sequence[int]) -> float:
+        """Minus the logarithm of the likelihood, with `free` constants where it is least."""
+        count, place = len(self.places), self.fit.form.field.names.index(self.fit.term.variable)
+        constants, powers = at.values[count:], self.fit.term.powers
+        slopes: list[list[np.ndarray | None]] = []
+        for smooth in likelihood.smooth:
+            fields = [u[likelihood.points] for u in smooth]
+            own, slope = (self._tape(-1, k).evaluate([fields[place], *constants]) for k in (0, 1))
+            carried = math.prod(u**p for u, p in zip(fields, powers, strict=True))
+            slopes.append([own * np.ones_like(fields[place]) if p else None for p in powers])
+            slopes[-1][place] = slope * carried * np.ones_like(fields[place])
+        values = self.integral(constants)
+        parts = [likelihood.part(self.fit.terms[p]) for p in self.places]
+        parts.append(Part(self.fit.term.order, values[likelihood.rows], slopes))
+        moves = [self.columns.T[k] if k < count else self.integral(constants, k - count) for k in free]
+        return likelihood.nats(parts, [*at.values[:count], 1.0], np.array([*moves, 0 * values]).T)
+
 
 def formula_laws(
     fit: FreeFit,
@@ -118,12 +136,14 @@ def formula_laws(
     noise: float,
     names: Names,
     *,
+    before: Subset,
+    plain: Callable[[Likelihood], float | None],
     primitives: PrimitivesLike,
     seconds: float,
     seed: int,
 ) -> list[Law]:
-    """Laws in which a free function has a formula: those of its table's front, each fitted through the
-    integrals."""
+    """Laws in which a free function has a formula: those of its table's front and simple ones, fitted through
+    the integrals; scored by what they gain over the sum `before`, by likelihood where that has a length."""
     points, curve, spread, start = _table(fit, places)
     if not np.isfinite(curve).all() or np.ptp(curve) == 0:
         return []
@@ -136,8 +156,48 @@ def formula_laws(
         ).front  # fmt: skip
         ranked = sorted(front, key=lambda c: c.description_length)[: fit.form.settings.formulas]
         tried += [c.equation for c in ranked]
-    laws = (_law(fit, tuple(places), e, start, standard, noise, names) for e in tried)
-    return [law for law in laws if law is not None]
+    tried += _single_functions(fit, points, curve, spread, primitives)
+    every = (_law(fit, tuple(places), e, start, standard, noise, names) for e in tried)
+    found = list({str(one[0].expr.evalf(6)): one for one in every if one is not None}.values())
+    likelihood = Likelihood(fit.form, fit.target)
+    followed = fit.term.variable not in names.axes and all(likelihood.follows(fit.terms[p]) for p in places)
+    other = plain(likelihood) if followed else None
+    if other is None:
+        return [replace(law, score=law.score - standard.score(before)) for law, *_ in found]
+    chance = 0.5 * standard.observations / (noise + standard.floor)
+    found = sorted(found, key=lambda f: f[2] + chance * f[0].error ** 2)[: fit.form.settings.formulas]
+    return [replace(law, score=length(likelihood) + price - other) for law, length, price in found]
+
+
+def _single_functions(
+    fit: FreeFit, points: np.ndarray, curve: np.ndarray, spread: np.ndarray, primitives: PrimitivesLike
+) -> list[Equation]:
+    """Those of c*f(b*u), c*f(b*u**2), c*f(b/u), c*f(b/u**2), also times u, with and without d or d*u beside
+    them, that are nearest to a curve: what a table whose errors go together hides from a search."""
+    symbol, settings = real_symbol(fit.term.variable), fit.form.settings
+    kinds = [1 / (1 + symbol), *(p.symbolic(symbol) for p in parse_kinds(primitives) if p.arity == 1)]
+    found: dict[bool, list[tuple[float, Equation]]] = {False: [], True: []}
+    for kind, power, inner in itertools.product(kinds, (0, 1), (1, 2, -1, -2)):
+        if inner < 0 and points.min() * points.max() <= 0:
+            continue
+        base, inside = points**power / spread, points.astype(float) ** inner
+        rates = np.geomspace(*settings.rates, settings.function_points) / np.abs(inside).max()
+        rates = np.append(rates, [] if kind is kinds[0] else -rates)
+        for beside, some in found.items():
+            away = np.outer(base, base) / (base @ base) * beside
+            target = curve / spread - away @ (curve / spread)
+            with np.errstate(all="ignore"):
+                values = sp.lambdify(symbol, kind, "numpy")(rates[:, None] * inside) * base
+                rows = values - values @ away
+                gains = (rows @ target) ** 2 / np.square(rows).sum(axis=1)
+            best = int(np.argmax(np.nan_to_num(gains, nan=-1.0, posinf=-1.0)))
+            factor = float(rows[best] @ target / np.square(rows[best]).sum())
+            rest = float(base @ (curve / spread - factor * values[best]) / (base @ base))
+            expr = fitted(factor) * kind.subs(symbol, fitted(float(rates[best])) * symbol**inner)
+            expr = (expr + (fitted(rest) if beside else 0)) * symbol**power
+            some.append((float(target @ target - gains[best]), Equation(expr, (symbol.name,))))
+    ranked = (sorted(some, key=lambda f: f[0])[: settings.simple] for some in found.values())
+    return [equation for some in ranked for _, equation in some]
 
 
 def _table(fit: FreeFit, places: Sequence[int]) -> tuple[np.ndarray, ...]:
@@ -160,8 +220,9 @@ def _law(
     standard: Standard,
     noise: float,
     names: Names,
-) -> Law | None:
-    """A formula's law, its constants fitted and snapped; none if it has no values on the data."""
+) -> tuple[Law, Callable[[Likelihood], float], float] | None:
+    """A formula's law, its constants fitted and snapped, how unlikely it leaves data, and what it costs
+    itself; none if it has no values on the data."""
     expr = equation.expr if equation.constants else equation.expr * fitted(1.0 + 1e-12)
     formula = Formula(sp.S(expr), equation.variables)
     model = FormulaTerm(fit, places, formula)
@@ -182,7 +243,8 @@ def _law(
     )
     numbers = [n if not isinstance(n, sp.Basic) or n.is_Rational else float(n) for n in numbers]
     parts = [names.expression(fit.terms[p]) for p in places]
-    terms = [_number(n, c) * rest for n, (c, rest) in zip(numbers, parts, strict=False)]
+    pairs = zip(numbers, parts, strict=False)
+    terms = [(fitted(n * c) if isinstance(n, float) else n * c) * rest for n, (c, rest) in pairs]
     function = formula.filled([n if isinstance(n, sp.Basic) else fitted(n) for n in numbers[len(places) :]])
     whole = sp.Add(*terms, fit.term.expression(names, function))
     if whole.has(sp.nan, sp.zoo, sp.oo):
@@ -193,12 +255,12 @@ def _law(
         if isinstance(n, float)
     )
     misfit = 1 + max(final.loss - noise, 0.0) / (max(standard.noise, noise) + standard.floor)
-    price = structure_cost(function, 1) + len(places) * math.log(max(standard.places, 2))
+    shapes = (function, 1 / sp.expand(1 / function))
+    price = min(structure_cost(f, 1) for f in shapes) + len(places) * math.log(max(standard.places, 2))
     parameters = len(places) + len(formula.constants)
     score = information_criterion(observations, misfit, parameters, placed=False) + price
     missed = standard.unexplained(final.loss, noise)
-    return Law(whole, constants, math.sqrt(final.loss), math.sqrt(noise), score, missed)
-
-
-def _number(number: Any, content: int) -> Any:
-    return fitted(number * content) if isinstance(number, float) else number * content
+    free = [k for k, n in enumerate(numbers) if isinstance(n, float)]
+    price += 0.5 * len(free) * math.log(observations)
+    law = Law(whole, constants, math.sqrt(final.loss), math.sqrt(noise), score, missed)
+    return law, partial(model.nats, at=final, free=free), price

@@ -172,7 +172,7 @@ def best_free(
             found.append((fit, best_sums(fit.regression, most, settings)))
     freest, some = min(found, key=lambda f: min(one.loss for one in f[1]))
     standard = Standard.of(freest.regression, some, settings)
-    ranked = [(fit, min(sums, key=standard.score), standard) for fit, sums in found]
+    ranked = [(fit, one, standard) for fit, sums in found for one in sums]
     return sorted(ranked, key=lambda f: standard.score(f[1]))
 
 

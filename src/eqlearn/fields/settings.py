@@ -31,21 +31,22 @@ class FieldSettings:
 
     **Selection:** sums of up to `max_terms` columns, of which the best `beam` of each number are carried on,
     and `shortlist` compared at all widths; columns of which less than `min_signal` is not noise are not
-    tried. Misfit that noise does not explain counts as `systematic_rows` independent ones (errors of a solver
-    or a grid are the same everywhere), and below `systematic_error`, of the target, as nothing. Standard
-    errors come from leaving out each of `blocks` parts of the data. Sums of more than `max_short` terms are
-    taken for a sign that the library lacks a term. Powers below zero of a coordinate are tried where it stays
-    above `min_coordinate` of its largest value. (u*w)_x + (v*w)_y is written u*w_x + v*w_y where the sources
-    u_x + v_y hold less than the part `sourceless` of the squares of both.
+    tried. Misfit that noise does not explain counts as `systematic_rows` independent ones (errors of a
+    solver or a grid are the same everywhere), and below `systematic_error`, of the target, as nothing.
+    Standard errors come from leaving out each of `blocks` parts of the data. Sums of more than `max_short`
+    terms are taken for a sign that the library lacks a term. Up to `compared` that noise explains alike are
+    told apart by their likelihood, at `compared_rows` test functions and `points_per_deviation` of theirs;
+    with noise above the part `heavy` of a field's spread, its squares count, and are left out there. Powers
+    below zero of a coordinate are tried where it stays above `min_coordinate` of its largest value. (u*w)_x
+    + (v*w)_y is written u*w_x + v*w_y where the sources u_x + v_y hold less than the part `sourceless` of
+    the squares of both.
 
     **Free functions** have `knots` splines of `spline_degree`, so that derivatives are smooth, and stand
-    beside at most `free_terms` terms; they are tried where misfit is unexplained or `one_function` terms are
-    powers of one field. The best `free_tried` of them are searched for formulas, each for `function_seconds`,
-    in a table of `function_points` points without the part `function_edge` of the values at either end, nor
-    those that are `max_spread` times as uncertain as most; `formulas` are fitted. Where noise is below
-    `clean_rates`, a table of derivatives at points is searched last, for `table_seconds`: of `shared_points`
-    that one derivative looks at, one is independent, and its law is taken if it misses less than `table_gain`
-    of what was missed, and believed below `table_error`.
+    beside at most `free_terms` terms; they are tried where misfit is unexplained or `alike` terms are powers
+    of one field beside another. The best `free_tried` of them are searched for formulas, each for
+    `function_seconds`, in a table of `function_points` points without the part `function_edge` of the values
+    at either end, nor those that are `max_spread` times as uncertain as most; `formulas` are fitted, and the
+    best `simple` functions whose argument reaches a number within `rates`.
 
     **Coefficients that vary** are seen through test functions of `varying_widths`, at most `varying_rows`.
 
@@ -89,24 +90,25 @@ class FieldSettings:
     systematic_rows: float = 20.0
     systematic_error: float = 3e-4
     blocks: int = 20
+    compared: int = 6
+    compared_rows: int = 800
+    points_per_deviation: float = 2.5
+    heavy: float = 0.3
     max_short: int = 4
     min_coordinate: float = 0.02
     sourceless: float = 1e-3
     knots: int = 12
     spline_degree: int = 5
     free_terms: int = 4
-    one_function: int = 3
+    alike: int = 1
     free_tried: int = 2
     function_seconds: float = 20.0
     function_points: int = 80
     function_edge: float = 0.01
     max_spread: float = 5.0
     formulas: int = 8
-    clean_rates: float = 1e-2
-    table_seconds: float = 15.0
-    shared_points: int = 8
-    table_gain: float = 0.5
-    table_error: float = 1e-2
+    simple: int = 12
+    rates: tuple[float, float] = (0.1, 30.0)
     varying_widths: tuple[float, ...] = (1.0, 0.4, 0.25, 0.15, 0.1)
     varying_rows: int = 8000
     parameters_tried: int = 5

@@ -326,6 +326,18 @@ def weak_forms(
     return seen
 
 
+def strong_form(form: WeakForm) -> WeakForm:
+    """The same terms at points, with derivatives taken there, away from ends that are no seam."""
+    windows = []
+    for window, half in zip(form.windows, form.jets.half, strict=True):
+        edge = 0 if window.period is not None else len(window.points) // 10 + 1
+        inside = window.points[edge : len(window.points) - edge]
+        windows.append(replace(window, half=half, centres=inside, pointwise=True))
+    rows = math.prod(len(w.centres) for w in windows) * len(form.field.experiments)
+    thinner = min(1.0, form.settings.max_rows / rows) ** (1 / len(windows))
+    return replace(form, windows=tuple(w.thinned(thinner) for w in windows))
+
+
 def _half(one: Window, field: Field, noisy: bool) -> int:
     """How wide derivatives at points look: as far as the narrowest test functions where there is noise."""
     if noisy:

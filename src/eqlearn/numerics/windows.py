@@ -15,6 +15,7 @@ import numpy as np
 from scipy.interpolate import make_interp_spline
 
 from eqlearn.numerics.criteria import VANISHED
+from eqlearn.numerics.grids import local_polynomials, spectral
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +24,8 @@ class Window:
     `centres`.
 
     Where points are uneven, a `spline` of this degree goes through values there and is integrated on an even
-    grid, `finer` times as fine.
+    grid, `finer` times as fine. With `pointwise`, derivatives are taken at the centres instead, by local
+    polynomials over `half` steps, or spectrally where that is 0.
     """
 
     points: np.ndarray
@@ -34,6 +36,7 @@ class Window:
     period: float | None = None
     spline: int | None = None
     finer: int = 1
+    pointwise: bool = False
 
     @classmethod
     def over(
@@ -68,6 +71,11 @@ class Window:
         field, `(centres, points)`; with the sign of integration by parts, so that it is the integral of the
         test function times the field's derivative."""
         points, width = self.points, self.half * self.step
+        if self.pointwise:
+            at = np.searchsorted(points, self.centres)
+            if self.period is not None and self.half == 0:
+                return np.asarray(spectral(np.eye(len(points)), 0, self.period, order)[at])
+            return np.asarray(local_polynomials(points, order, max(self.half, order + 2)).toarray()[at])
         fine = points
         if self.spline is not None:
             fine = np.linspace(points[0], points[-1], self.finer * (len(points) - 1) + 1)

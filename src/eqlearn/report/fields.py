@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Iterable, Sequence
 from html import escape
 
 import numpy as np
@@ -41,36 +42,36 @@ def field_page(found: FoundPDE) -> str:
 
 
 def _constants(found: FoundPDE) -> str:
-    rows = "".join(
-        f"<tr><td>{escape(t)}</td><td>{c.value:.6g}</td><td>{c.standard_error:.2g}</td></tr>"
+    rows = [
+        (escape(t), f"{c.value:.6g}", f"{c.standard_error:.2g}")
         for t, constants in zip(found.targets, found.constants, strict=True)
         for c in constants
-    )
-    head = "<tr><th>equation</th><th>constant</th><th>standard error</th></tr>"
-    return f"<table>{head}{rows}</table>" if rows else ""
+    ]
+    return _table(("equation", "constant", "standard error"), rows) if rows else ""
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr>{lines}</table>"
 
 
 def _latents(found: FoundPDE) -> str:
     """The hidden parameters of the first experiments."""
     if not found.readers:
         return ""
-    head = "".join(f"<th>{escape(r.name)}</th><th>standard error</th>" for r in found.readers)
-    rows = "".join(
-        f"<tr><td>{k + 1}</td>"
-        + "".join(f"<td>{v:.6g}</td><td>{e:.2g}</td>" for v, e in zip(values, errors, strict=True))
-        + "</tr>"
-        for k, (values, errors) in enumerate(zip(found.latents, found.latent_errors, strict=True))
-        if k < SHOWN
+    head = [text for r in found.readers for text in (escape(r.name), "standard error")]
+    pairs = list(zip(found.latents, found.latent_errors, strict=True))[:SHOWN]
+    rows = (
+        (f"{k}", *(text for v, e in zip(*pair, strict=True) for text in (f"{v:.6g}", f"{e:.2g}")))
+        for k, pair in enumerate(pairs, 1)
     )
-    return f"<h2>Hidden parameters</h2><table><tr><th>experiment</th>{head}</tr>{rows}</table>"
+    return f"<h2>Hidden parameters</h2>{_table(('experiment', *head), rows)}"
 
 
 def _front(found: FoundPDE) -> str:
-    rows = "".join(
-        f"<tr><td>{c.complexity}</td><td>{c.training_error:.2g}</td><td><code>{escape(str(c))}</code></td></tr>"
-        for c in found.found.front
-    )
-    return f"<h2>Shorter and longer</h2><table><tr><th>nodes</th><th>misses</th><th></th></tr>{rows}</table>"
+    front = found.found.front
+    rows = ((f"{c.complexity}", f"{c.training_error:.2g}", f"<code>{escape(str(c))}</code>") for c in front)
+    return f"<h2>Shorter and longer</h2>{_table(('nodes', 'misses', ''), rows)}"
 
 
 def _pictures(found: FoundPDE) -> str:
