@@ -63,13 +63,9 @@ class FileJournal:
 
 
 def _plain_structure(structure: Structure) -> dict[str, Any]:
-    return {
-        "in_features": structure.in_features,
-        "layers": [format_set(units) for units in structure.layers],
-        "out_features": structure.out_features,
-        "skip": structure.skip,
-        "bias": structure.bias,
-    }
+    names = ("in_features", "out_features", "skip", "bias")
+    layers = [format_set(units) for units in structure.layers]
+    return {**{name: getattr(structure, name) for name in names}, "layers": layers}
 
 
 def _result(plain: dict[str, Any], tensors: dict[str, Tensor]) -> StepResult:

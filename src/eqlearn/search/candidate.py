@@ -113,8 +113,15 @@ def leave_one_out(
         scale = np.sqrt((slopes**2).sum(axis=0))
     if not (np.isfinite(value).all() and np.isfinite(scale).all()):
         return np.full(len(y), math.inf)
+    return left_out(residual, slopes)
+
+
+def left_out(residual: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+    """Residuals `(rows,)` by what fits with these `slopes` `(rows, constants)` to all other rows leave, to
+    first order."""
     if not slopes.shape[1]:
         return residual
+    scale = np.sqrt((slopes**2).sum(axis=0))
     vectors, singular, _ = np.linalg.svd(slopes / np.where(scale > 0, scale, 1.0), full_matrices=False)
     leverage = (vectors[:, singular > FREE * singular[0]] ** 2).sum(axis=1)
     predicted: np.ndarray = residual / np.maximum(1 - leverage, 1 / MAX_LEVERAGE_FACTOR)

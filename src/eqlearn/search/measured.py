@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from eqlearn.numerics.budget import never
-from eqlearn.numerics.criteria import FREE, MAX_LEVERAGE_FACTOR, ROWS_PER_CONSTANT
-from eqlearn.search.candidate import Candidate, formula_costs, structure_cost
-from eqlearn.symbolic.effective_variance import MeasuredFit, fit_measured
+from eqlearn.numerics.criteria import ROWS_PER_CONSTANT
+from eqlearn.search.candidate import Candidate, formula_costs, left_out, structure_cost
+from eqlearn.symbolic.effective_variance import fit_measured
 from eqlearn.symbolic.parametric import Formula
 from eqlearn.validation.table import Table
 
@@ -79,25 +79,13 @@ def weighed(
     error = math.sqrt(np.mean([np.average(q, weights=w) for q, w in zip(squares, weights, strict=True)]))
     enough = all(table.rows >= ROWS_PER_CONSTANT * len(f.constants) for f in fits)
     structure = sum(structure_cost(e.expr, table.X.shape[1]) for e in equations)
-    left_out = sum(0.5 * float(np.square(_left_out(fit)).sum()) for fit in fits) + structure
+    squares_left = (float(np.square(left_out(f.residuals, f.slopes)).sum()) for f in fits)
     return replace(
         candidate,
         equations=tuple(equations),
         constants=constants,
         training_error=error,
         description_length=0.5 * sum(f.chi_square for f in fits) + float(sum(scattered)) + size,
-        prediction_length=left_out + float(sum(scattered)) if enough else math.nan,
+        prediction_length=0.5 * sum(squares_left) + structure + float(sum(scattered)) if enough else math.nan,
         reduced_chi_square=sum(f.chi_square for f in fits) / freedom,
     )
-
-
-def _left_out(fit: MeasuredFit) -> np.ndarray:
-    """The residual of each row over its deviation when the constants are fitted to all others, to first
-    order."""
-    if not fit.slopes.shape[1]:
-        return fit.residuals
-    scale = np.sqrt((fit.slopes**2).sum(axis=0))
-    vectors, singular, _ = np.linalg.svd(fit.slopes / np.where(scale > 0, scale, 1.0), full_matrices=False)
-    leverage = (vectors[:, singular > FREE * singular[0]] ** 2).sum(axis=1)
-    left: np.ndarray = fit.residuals / np.maximum(1 - leverage, 1 / MAX_LEVERAGE_FACTOR)
-    return left

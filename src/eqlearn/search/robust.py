@@ -46,33 +46,31 @@ class Resistance:
 RESISTANCE = Resistance()
 
 
-def robustly(search: Callable[..., Any], given: Mapping[str, Any], how: Resistance = RESISTANCE) -> Any:
+def robustly(search: Callable[..., Any], given: Mapping[str, Any]) -> Any:
     """What `search` finds with the arguments `given`, in which `loss` says how outliers are met."""
     loss, options = given["loss"], {**given, "loss": "squares"}
     X, y, sample_weight = (options.pop(name) for name in ("X", "y", "sample_weight"))
     table, names = read_table(X, y, sample_weight, options["variables"])
     options["variables"] = names
     if loss == "huber":
-        return _softly(search, table, options, how)
-    return _without_outliers(search, table, options, how)
+        return _softly(search, table, options)
+    return _without_outliers(search, table, options)
 
 
-def _without_outliers(
-    search: Callable[..., Any], table: Table, options: dict[str, Any], how: Resistance
-) -> Any:
+def _without_outliers(search: Callable[..., Any], table: Table, options: dict[str, Any]) -> Any:
     began, seconds = time.time(), options["seconds"]
-    kept = ~_suspects(table, how)
+    kept = ~_suspects(table)
     found: Any = None
     started = 0
-    for number in range(how.searches):
+    for number in range(RESISTANCE.searches):
         if seconds is not None:
             left = seconds - (time.time() - began)
-            last = number == how.searches - 1
-            options["seconds"] = max(left if last or kept.all() else how.first_share * left, 0.1)
+            last = number == RESISTANCE.searches - 1
+            options["seconds"] = max(left if last or kept.all() else RESISTANCE.first_share * left, 0.1)
         found = search(table.X[kept], table.y[kept], **_of_rows(options, table, kept))
         started += found.restarts
         options["journal"] = None  # which remembers the rounds of the first search, on other rows
-        judged = _near(found.best, table, kept, how)
+        judged = _near(found.best, table, kept)
         if (judged == kept).all() or found.ended == "interrupted":
             break
         kept = judged
@@ -93,7 +91,7 @@ def _of_rows(options: dict[str, Any], table: Table, kept: np.ndarray) -> dict[st
     return chosen
 
 
-def _near(candidate: Candidate, table: Table, kept: np.ndarray, how: Resistance) -> np.ndarray:
+def _near(candidate: Candidate, table: Table, kept: np.ndarray) -> np.ndarray:
     """Which rows agree with an equation, as far as those it was fitted to do; those, if too few do."""
     near = np.ones(table.rows, dtype=bool)
     for k, equation in enumerate(candidate.equations):
@@ -102,8 +100,8 @@ def _near(candidate: Candidate, table: Table, kept: np.ndarray, how: Resistance)
         left = np.where(np.isfinite(left), left, np.inf)
         spread = float(table.y[kept, k].std())
         rounding = EXACT_ERROR * np.maximum(spread, np.abs(table.y[:, k]))
-        near &= left <= np.maximum(how.far * _deviation(left[kept]), rounding)
-    return near if near.mean() >= 1 - how.most else kept
+        near &= left <= np.maximum(RESISTANCE.far * _deviation(left[kept]), rounding)
+    return near if near.mean() >= 1 - RESISTANCE.most else kept
 
 
 def _deviation(residuals: np.ndarray) -> float:
@@ -111,27 +109,27 @@ def _deviation(residuals: np.ndarray) -> float:
     return 1.4826 * float(np.median(np.abs(residuals)))
 
 
-def _suspects(table: Table, how: Resistance) -> np.ndarray:
+def _suspects(table: Table) -> np.ndarray:
     """Rows that a resistant regression finds far off; none, if there are too many to be exceptions."""
     far = np.zeros(table.rows, dtype=bool)
     for y in table.y.T:
-        residual = _resistant_residuals(table.X, y, how)
-        far |= np.abs(residual) > how.far * max(_deviation(residual), EXACT_ERROR * float(y.std()))
-    return far if far.mean() <= how.most else np.zeros(table.rows, dtype=bool)
+        residual = _resistant_residuals(table.X, y)
+        far |= np.abs(residual) > RESISTANCE.far * max(_deviation(residual), EXACT_ERROR * float(y.std()))
+    return far if far.mean() <= RESISTANCE.most else np.zeros(table.rows, dtype=bool)
 
 
-def _resistant_residuals(X: np.ndarray, y: np.ndarray, how: Resistance) -> np.ndarray:
+def _resistant_residuals(X: np.ndarray, y: np.ndarray) -> np.ndarray:
     """What a regression on the basis leaves: first by least absolute values, then by Tukey's biweight."""
-    basis = _basis(X, len(y) // how.rows_per_term)
+    basis = _basis(X, len(y) // RESISTANCE.rows_per_term)
     weight = np.ones(len(y))
     residual: np.ndarray = y - np.median(y)
-    for step in range(how.iterations):
+    for step in range(RESISTANCE.iterations):
         root = np.sqrt(weight)
         factors = np.linalg.lstsq(basis * root[:, None], y * root, rcond=None)[0]
         residual = y - basis @ factors
         size = max(_deviation(residual), EXACT_ERROR * float(np.abs(y).max()), 1e-300)
         share = np.abs(residual) / size
-        if step < how.iterations // 2:
+        if step < RESISTANCE.iterations // 2:
             weight = 1 / np.maximum(share, 1e-3)
         else:  # which gives no weight at all to what is more than 4.685 deviations off
             weight = np.maximum(1 - (share / 4.685) ** 2, 0.0) ** 2
@@ -160,34 +158,34 @@ def _basis(X: np.ndarray, most: int) -> np.ndarray:
     return np.column_stack(terms)
 
 
-def _softly(search: Callable[..., Any], table: Table, options: dict[str, Any], how: Resistance) -> Any:
+def _softly(search: Callable[..., Any], table: Table, options: dict[str, Any]) -> Any:
     """A search in which rows count as Huber's loss weighs them: by a resistant regression first, and in the
     end by each equation's own residuals."""
     own = np.ones(table.rows) if table.weight is None else table.weight
     first = np.ones(table.rows)
     for y in table.y.T:
-        first = np.minimum(first, _huber(_resistant_residuals(table.X, y, how), y, how))
+        first = np.minimum(first, _huber(_resistant_residuals(table.X, y), y))
     found = search(table.X, table.y, **{**options, "sample_weight": own * first})
-    front = tuple(_refitted(candidate, table, own, how) for candidate in found.front)
+    front = tuple(_refitted(candidate, table, own) for candidate in found.front)
     best = choose(find_rule(options["select"], outside=options["extrapolation"] is not None), front)
     return replace(found, best=best, front=front)
 
 
-def _huber(residual: np.ndarray, y: np.ndarray, how: Resistance) -> np.ndarray:
-    size = max(how.bend * _deviation(residual), EXACT_ERROR * float(np.abs(y).max()), 1e-300)
+def _huber(residual: np.ndarray, y: np.ndarray) -> np.ndarray:
+    size = max(RESISTANCE.bend * _deviation(residual), EXACT_ERROR * float(np.abs(y).max()), 1e-300)
     weights: np.ndarray = size / np.maximum(np.abs(residual), size)
     return weights
 
 
-def _refitted(candidate: Candidate, table: Table, own: np.ndarray, how: Resistance) -> Candidate:
+def _refitted(candidate: Candidate, table: Table, own: np.ndarray) -> Candidate:
     """The candidate with its constants fitted by Huber's loss, by iterated weights; as it is where they are
     loose or leave the formula's domain."""
     equations, constants = [], []
     for k, equation in enumerate(candidate.equations):
         y = table.y[:, k]
-        for _ in range(how.iterations):
+        for _ in range(RESISTANCE.iterations):
             formula = Formula.of(equation)
-            fit = formula.fit(table.X, y, own * _huber(y - equation(table.X), y, how))
+            fit = formula.fit(table.X, y, own * _huber(y - equation(table.X), y))
             if fit.loose or not np.isfinite(fit.error):
                 return candidate
             moved = np.abs(fit.values - formula.constants)

@@ -166,16 +166,16 @@ def _kind(proposal: Proposal) -> tuple[int, bool]:
 def _starts(
     task: Step, problem: Problem, rng: np.random.Generator, stop: Callable[[], bool]
 ) -> Iterator[Proposal]:
-    if task.strategy is not None and is_worth(task.strategy, problem):
-        inputs, identity = problem.features.count, problem.vocabulary.identity
-        for ansatz in task.strategy.propose(problem, stop) or ():
-            if not isinstance(ansatz, Ansatz):
-                raise WrongType(f"strategy {task.method!r} must propose Ansatz objects, got {ansatz!r:.60}")
-            yield ansatz.transform, layout([ansatz.readout] * ansatz.outputs, inputs, identity)
+    proposed: Iterable[Ansatz] = ()
     if task.island is not None:
-        inputs, identity = problem.features.count, problem.vocabulary.identity
-        for ansatz in evolved_ansatzes(problem, task.island, task.seed, stop):
-            yield ansatz.transform, layout([ansatz.readout], inputs, identity)
+        proposed = evolved_ansatzes(problem, task.island, task.seed, stop)
+    elif task.strategy is not None and is_worth(task.strategy, problem):
+        proposed = task.strategy.propose(problem, stop) or ()
+    inputs, identity = problem.features.count, problem.vocabulary.identity
+    for ansatz in proposed:
+        if not isinstance(ansatz, Ansatz):
+            raise WrongType(f"strategy {task.method!r} must propose Ansatz objects, got {ansatz!r:.60}")
+        yield ansatz.transform, layout([ansatz.readout] * ansatz.outputs, inputs, identity)
     for _ in range(task.members):
         if stop():
             return

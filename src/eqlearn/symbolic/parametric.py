@@ -106,7 +106,7 @@ class Formula:
     def differentiated(self) -> tuple[Tape, dict[int, Tape]]:
         """The tape of the value and those of its slopes that are not zero, by variables and then constants;
         all are run on variables and constants together."""
-        symbols = [_constant_symbol(i) for i in range(len(self.holders))]
+        symbols = [constant_symbol(i) for i in range(len(self.holders))]
         return _differentiated(self.filled(symbols), self.variables, len(symbols))
 
     def fit(
@@ -210,15 +210,16 @@ def row_slopes(value: Tensor, leaves: Sequence[Tensor]) -> Tensor:
 
 
 @cache
-def _constant_symbol(place: int) -> sp.Symbol:
-    return sp.Dummy(f"c{place}", real=True)  # which no column can be, whatever its name
+def constant_symbol(place: int) -> sp.Symbol:
+    """The symbol of a constant that is free, which no column can be, whatever its name."""
+    return sp.Dummy(f"c{place}", real=True)
 
 
 @lru_cache(maxsize=1024)
 def _differentiated(
     expr: sp.Expr, variables: tuple[str, ...], constants: int
 ) -> tuple[Tape, dict[int, Tape]]:
-    symbols = [*map(real_symbol, variables), *map(_constant_symbol, range(constants))]
+    symbols = [*map(real_symbol, variables), *map(constant_symbol, range(constants))]
     # |g| of a g that SymPy can't prove real has slopes that it can't write in real functions.
     smooth = expr.replace(sp.Abs, lambda inner: sp.sqrt(inner**2))
     slopes = {

@@ -143,8 +143,7 @@ def check_moving(field: Field, targets: Iterable[str]) -> None:
 
 def check_experiments(field: Field, latents: int) -> None:
     """Refuses hidden parameters without experiments that could differ in them."""
-    if not isinstance(latents, int) or latents < 0:
-        raise InvalidArgument(f"`latents` must be a whole number of at least 0, got {latents!r}")
+    check_whole("latents", latents, 0)
     if latents and len(field.experiments) < latents + 3:
         raise InvalidArgument(
             f"{counted(latents, 'hidden parameter')} can't be told from "

@@ -44,9 +44,11 @@ def read_films(frames: Any, fps: Any) -> Films:
         shown = " and ".join(sorted(f"{h} x {w}" for h, w, _ in sizes)[:2])
         raise InvalidArgument(f"`frames` holds films of different sizes, {shown}; crop or scale them alike")
     values = np.concatenate([film.reshape(len(film), -1) for film in films])
-    if not float(np.ptp(values, axis=0).max(initial=0.0)) > 1e-9 * (float(np.abs(values).max()) or 1.0):
+    largest = float(np.abs(values).max())
+    if not float(np.ptp(values, axis=0).max(initial=0.0)) > 1e-9 * (largest or 1.0):
         raise InvalidArgument("nothing moves in `frames`: all pictures are the same")
-    return Films(_in_units(films), checked_fps(fps))
+    # Values from 0 to 255 are shares of 255.
+    return Films(tuple(film / 255 if largest > 2 else film for film in films), checked_fps(fps))
 
 
 def checked_fps(fps: Any) -> float:
@@ -99,9 +101,3 @@ def _film(frames: Any, place: int) -> np.ndarray:
             f"film {place + 1} holds NaN or infinite values; fill such pixels or leave out the frames"
         )
     return film[..., :3].astype(np.float64)
-
-
-def _in_units(films: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """Values from 0 to 255 as shares of 255."""
-    largest = max(float(np.abs(film).max()) for film in films)
-    return tuple(film / 255 if largest > 2 else film for film in films)

@@ -19,17 +19,10 @@ from eqlearn.search.groups.group_fit import GroupFit, fit_from_many, fit_shared
 from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.rows import GroupedRows
 from eqlearn.search.groups.sharing import shared, snapped
-from eqlearn.search.groups.structure import (
-    FITTED,
-    WRITTEN,
-    Structure,
-    independent,
-    parameter,
-    parametrisations,
-)
+from eqlearn.search.groups.structure import FITTED, WRITTEN, Structure, independent, parametrisations
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import fitted, parts, reading_order, real_symbol
-from eqlearn.symbolic.parametric import Constant, Formula
+from eqlearn.symbolic.parametric import Constant, Formula, constant_symbol
 from eqlearn.symbolic.varying import varying_name
 
 
@@ -156,7 +149,7 @@ def structure_of(equation: Equation, columns: int) -> Structure:
     """An equation as the structure of its constants, common ones first, then the varying ones."""
     formula = Formula.of(equation)
     count, names = len(formula.constants), equation.variables[columns:]
-    symbols = [parameter(i) for i in range(count + len(names))]
+    symbols = [constant_symbol(i) for i in range(count + len(names))]
     varying = {real_symbol(name): symbols[count + k] for k, name in enumerate(names)}
     expr = formula.filled(symbols[:count]).xreplace(varying)
     return Structure(

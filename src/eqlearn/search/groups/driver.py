@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -87,9 +87,9 @@ def by_groups(
     whole = GroupSearch(table, known, names, settings, one, parameter, seconds)
     front, ended = whole.run()
     return replace(
-        last[0], best=choose(rule, front), front=front, restarts=whole.restarts, rounds=whole.rounds,
-        failures=dict(whole.failures), seconds=time.time() - began, ended=ended, variables=names,
-        inputs=names,
+        last[0], best=choose(rule, front), front=front, restarts=sum(found.restarts for found in last),
+        rounds=sum(found.rounds for found in last), failures=dict(whole.failures),
+        seconds=time.time() - began, ended=ended, variables=names, inputs=names,
     )  # fmt: skip
 
 
@@ -126,26 +126,11 @@ class Shifted:
         self.journal.record(replace(result, number=self.first + result.number))
 
 
-class Searched(Protocol):
-    """What a search of one table leads to."""
-
-    @property
-    def front(self) -> tuple[Candidate, ...]: ...
-    @property
-    def restarts(self) -> int: ...
-    @property
-    def rounds(self) -> int: ...
-    @property
-    def failures(self) -> dict[str, int]: ...
-    @property
-    def ended(self) -> str: ...
-
-
 @dataclass
 class GroupSearch:
-    """One search: its input, and the counts of all searches of parts of it.
+    """One search: its input, and the failures of the searches of parts of it.
 
-    `search(table, columns, seconds, number)` looks for equations in one table. `parameter` is the column that
+    `search(table, columns, seconds, number)` gives what is found in one table. `parameter` is the column that
     constants may be functions of.
     """
 
@@ -153,11 +138,9 @@ class GroupSearch:
     groups: Groups
     names: tuple[str, ...]
     settings: GroupSettings
-    search: Callable[[Table, Sequence[str], float | None, int], Searched]
+    search: Callable[[Table, Sequence[str], float | None, int], Any]
     parameter: int | None = None
     seconds: float | None = None
-    restarts: int = 0
-    rounds: int = 0
     failures: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> tuple[tuple[Candidate, ...], str]:
@@ -196,9 +179,8 @@ class GroupSearch:
 
         def search(table: Table) -> tuple[Candidate, ...]:
             seconds = None if self.seconds is None else max(0.1, end.at - time.time()) / (2 * len(d.names))
-            found = self.search(table, [name], seconds, next(searches))
-            self.restarts, self.rounds = self.restarts + found.restarts, self.rounds + found.rounds
-            return found.front
+            front: tuple[Candidate, ...] = self.search(table, [name], seconds, next(searches)).front
+            return front
 
         return with_laws(d, name, at, self.groups.name, search, self.settings, end)
 
@@ -209,12 +191,11 @@ class GroupSearch:
         if self.parameter is not None:
             table = Table(np.delete(table.X, self.parameter, axis=1), table.y, table.weight)
             del names[self.parameter]
-        for number, proposal in enumerate(proposals(table, self.groups, settings)):
+        for number, part in enumerate(proposals(table, self.groups, settings)):
             if end():
                 return "out of time"
             before = ranking.best
-            found = self.search(proposal.table, names, self._share(began, number), number)
-            self.restarts, self.rounds = self.restarts + found.restarts, self.rounds + found.rounds
+            found = self.search(part, names, self._share(began, number), number)
             self.failures.update(found.failures)
             ranking.add(Equation(c.equation.expr, self.names) for c in found.front)
             if found.ended == "interrupted":

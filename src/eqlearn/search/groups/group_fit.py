@@ -50,6 +50,11 @@ class GroupFit:
     system: Bordered
     held: int = 0  # common constants that were not fitted
 
+    def at(self, values: Tensor, rows: GroupedRows) -> GroupFit:
+        """The same with other constants, or on rows that are weighted otherwise."""
+        system = Bordered(sums(self.structure, rows, values), self.common, rows.rows)
+        return replace(self, rows=rows, values=values, system=system)
+
     @cached_property
     def error(self) -> float:
         """Root-mean-square error relative to the target's spread."""
@@ -197,8 +202,7 @@ def _aligned(fit: GroupFit, prior: Prior | None) -> GroupFit:
         same = fewer & (after <= square * (1 + 1e-9) + (EXACT_ERROR * fit.rows.spread) ** 2)
         values = torch.where(same[:, None], turned, values)
         odd = values.sign() * most < 0
-    found = sums(fit.structure, fit.rows, values)
-    return replace(fit, values=values, system=Bordered(found, fit.common, fit.rows.rows))
+    return fit.at(values, fit.rows)
 
 
 def fit_shared(

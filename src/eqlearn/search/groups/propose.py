@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,18 +11,10 @@ from eqlearn.validation.groups import Groups
 from eqlearn.validation.table import Table, some_rows
 
 
-@dataclass(frozen=True, eq=False)
-class Proposal:
-    """A table to search, and what it is called."""
-
-    name: str
-    table: Table
-
-
-def proposals(table: Table, groups: Groups, settings: GroupSettings) -> Iterator[Proposal]:
+def proposals(table: Table, groups: Groups, settings: GroupSettings) -> Iterator[Table]:
     """A group, all rows, another group, all rows with the target of each group relative to its size there,
     and further groups, those with the largest, middle and smallest spread of the target in turn."""
-    single = (_alone(table, groups, place) for place in _order(table, groups, settings))
+    single = (table.take(np.flatnonzero(groups.codes == k)) for k in _order(table, groups, settings))
     pooled = iter([_pooled(table, groups, settings, False), _pooled(table, groups, settings, True)])
     for turn in range(settings.max_searches):
         first, second = (pooled, single) if turn in (1, 3) else (single, pooled)
@@ -44,16 +35,12 @@ def _order(table: Table, groups: Groups, settings: GroupSettings) -> list[int]:
     return [int(ranked[place]) for place in dict.fromkeys(places)]
 
 
-def _alone(table: Table, groups: Groups, place: int) -> Proposal:
-    return Proposal(f"{groups.labels[place]}", table.take(np.flatnonzero(groups.codes == place)))
-
-
-def _pooled(table: Table, groups: Groups, settings: GroupSettings, relative: bool) -> Proposal:
+def _pooled(table: Table, groups: Groups, settings: GroupSettings, relative: bool) -> Table:
     chosen = some_rows(table.rows, settings.max_rows)
     part = table.take(chosen)
     if not relative:
-        return Proposal("all", part)
+        return part
     square = np.bincount(groups.codes, weights=table.y[:, 0] ** 2, minlength=groups.count)
     size = np.sqrt(square / np.maximum(groups.sizes, 1))
     size = np.where(size > 0, size, 1.0)
-    return Proposal("all, relative", Table(part.X, part.y / size[groups.codes[chosen], None], part.weight))
+    return Table(part.X, part.y / size[groups.codes[chosen], None], part.weight)

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import sympy as sp
 import torch
 
 from eqlearn.errors import NotFinite
-from eqlearn.numerics.bordered import Bordered
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import CREDIBLE, EXACT_ERROR
-from eqlearn.search.groups.group_fit import GroupFit, fit_from_many, sums
+from eqlearn.search.groups.group_fit import GroupFit, fit_from_many
 from eqlearn.search.groups.group_settings import GroupSettings
 from eqlearn.search.groups.rows import GroupedRows
 from eqlearn.search.groups.structure import Structure, freed, parametrisations
@@ -78,7 +76,8 @@ class Ranking:
             return []
         _, best = min(self.fits.values(), key=lambda item: total(item[1]))
         rows = self.rows.with_noise(noise_by_group(best))
-        again = [(structure, reweighted(fit, rows)) for structure, fit in self.fits.values()]
+        # Weighted by group, so that each group's own fit stays the best.
+        again = [(structure, fit.at(fit.values, rows)) for structure, fit in self.fits.values()]
         ranked = sorted(again, key=lambda item: total(item[1]))
         near = total(ranked[0][1]) + self.settings.max_behind * rows.count
         return [item for item in ranked[: self.settings.finalists] if total(item[1]) <= near]
@@ -112,15 +111,3 @@ def noise_by_group(fit: GroupFit) -> torch.Tensor:
         length = 0.5 * rows.rows * math.log(float(mean)) + float((sizes * noise.log()).sum())
         lengths.append((length + price, noise))
     return min(lengths, key=lambda item: item[0])[1]
-
-
-def reweighted(fit: GroupFit, rows: GroupedRows) -> GroupFit:
-    """The same values on rows that are weighted otherwise, by group: each group's own fit stays the best."""
-    found = sums(fit.structure, rows, fit.values)
-    return GroupFit(fit.structure, rows, fit.values, fit.common, Bordered(found, fit.common, rows.rows))
-
-
-def constants_of(fit: GroupFit) -> np.ndarray:
-    """The constants in the middle of all groups."""
-    middle: np.ndarray = fit.values.median(dim=0).values.numpy()
-    return middle

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from torch import Tensor
 from eqlearn.functions import TORCH
 from eqlearn.symbolic.equation import Equation
 from eqlearn.symbolic.expressions import number_parts, parts, reading_order, real_symbol
-from eqlearn.symbolic.parametric import row_slopes
+from eqlearn.symbolic.parametric import constant_symbol, row_slopes
 from eqlearn.symbolic.tape import Tape, lower, number_value
 
 # How a number came into a structure: it was fitted, or written exactly, or it is a factor of 1 nobody wrote.
@@ -26,12 +26,6 @@ FITTED, WRITTEN, IMPLIED = 0, 1, 2
 _REDUNDANT = 1e-9
 # Parameters are moved by this part before their slopes are compared: a start may happen to be special.
 _ASIDE = 0.03
-
-
-@cache
-def parameter(place: int) -> sp.Symbol:
-    """The symbol of a structure's parameter, which no column can be, whatever its name."""
-    return sp.Dummy(f"c{place}", real=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +41,7 @@ class Structure:
     @property
     def key(self) -> Any:
         """Equal for equal structures, whatever the values of their parameters."""
-        numbered = dict(zip(self.parameters, map(parameter, range(len(self.parameters))), strict=True))
+        numbered = dict(zip(self.parameters, map(constant_symbol, range(len(self.parameters))), strict=True))
         return self.expr.xreplace(numbered)
 
     @cached_property
@@ -91,7 +85,7 @@ def freed(equation: Equation, positive: Callable[[sp.Expr], bool] | None = None)
     with `positive`, which says whether a part is positive on all rows, all exponents of such parts."""
     freeing = _Freeing(equation.expr, positive)
     expr = freeing.term(equation.expr)
-    symbols = tuple(parameter(i) for i in range(len(freeing.values)))
+    symbols = tuple(map(constant_symbol, range(len(freeing.values))))
     kept = [i for i, symbol in enumerate(symbols) if expr.has(symbol)]
     return Structure(
         expr, equation.variables, tuple(symbols[i] for i in kept),
@@ -113,7 +107,7 @@ class _Freeing:
         kind = FITTED if product.has(sp.Float) else IMPLIED if abs(product) == 1 else WRITTEN
         self.values.append(float(product) if kind == FITTED else number_value(product))
         self.kinds.append(kind)
-        return parameter(len(self.values) - 1)
+        return constant_symbol(len(self.values) - 1)
 
     def term(self, node: sp.Expr) -> Any:
         """A coefficient and what it multiplies."""

@@ -43,18 +43,20 @@ class Doubt:
     misses: float = 0.2
 
 
+DOUBT = Doubt()
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """Rows of a table, with columns scaled to their ranges, and the target `(rows,)`."""
 
     X: np.ndarray
     y: np.ndarray
-    doubt: Doubt
 
     @classmethod
-    def of(cls, table: Table, doubt: Doubt) -> Rows:
-        some = some_rows(table.rows, doubt.rows)
-        return cls(table.X[some], table.y[some, 0], doubt)
+    def of(cls, table: Table) -> Rows:
+        some = some_rows(table.rows, DOUBT.rows)
+        return cls(table.X[some], table.y[some, 0])
 
     @cached_property
     def ranges(self) -> np.ndarray:
@@ -79,10 +81,10 @@ class Rows:
     def smooth(self) -> tuple[Law, float] | None:
         """The polynomial that predicts rows best that it is not fitted to, within the range of the data, and
         how much those rows miss it; none, if that is too much."""
-        best, least = None, self.doubt.misses * float(self.y.std())
+        best, least = None, DOUBT.misses * float(self.y.std())
         low, high = self.X.min(axis=0), self.X.max(axis=0)
-        for degree, sums in product(range(1, self.doubt.degree + 1), (True, False)):
-            columns, most = self.X.shape[1], len(self.y) / self.doubt.per_term
+        for degree, sums in product(range(1, DOUBT.degree + 1), (True, False)):
+            columns, most = self.X.shape[1], len(self.y) / DOUBT.per_term
             if (1 + columns * degree if sums else math.comb(columns + degree, degree)) > most:
                 continue
             terms = self._terms(self.X, degree, sums)
@@ -111,21 +113,21 @@ class Rows:
 
     def against(self, constraint: Constraint) -> bool:
         """Whether the rows contradict a constraint."""
-        if len(self.y) < self.doubt.min_rows:
+        if len(self.y) < DOUBT.min_rows:
             return False
         return any(self._contradicts(constraint, *law) for law in (self.nearest, self.smooth) if law)
 
     def _contradicts(self, constraint: Constraint, law: Law, error: float) -> bool:
-        slack = self.doubt.times * error + 1e-9 * float(np.abs(self.y).max())
+        slack = DOUBT.times * error + 1e-9 * float(np.abs(self.y).max())
         if isinstance(constraint, Positive):
             return bool((self.y < -slack).any())
         if isinstance(constraint, Symmetry):
             off = _known(law(self.X) - constraint.sign * law(constraint.moved(self.X)))
-            return len(off) >= self.doubt.min_rows and float(np.quantile(np.abs(off), 0.75)) > slack
+            return len(off) >= DOUBT.min_rows and float(np.quantile(np.abs(off), 0.75)) > slack
         if isinstance(constraint, Monotone):
-            step = self.doubt.apart * self.ranges * (np.arange(len(self.ranges)) == constraint.column)
+            step = DOUBT.apart * self.ranges * (np.arange(len(self.ranges)) == constraint.column)
             rises = constraint.sign * _known(law(self.X + step) - law(self.X))
-            return len(rises) >= self.doubt.min_rows and float(np.mean(rises < -slack)) > self.doubt.share
+            return len(rises) >= DOUBT.min_rows and float(np.mean(rises < -slack)) > DOUBT.share
         if not isinstance(constraint, (Passes, Tends)):
             return False
         places = self.X.copy()
@@ -139,13 +141,9 @@ def _known(values: np.ndarray) -> np.ndarray:
     return np.asarray(values[np.isfinite(values)])
 
 
-def check_against_data(
-    constraints: tuple[Constraint, ...],
-    table: Table,
-    doubt: Doubt = Doubt(),  # noqa: B008
-) -> None:
+def check_against_data(constraints: tuple[Constraint, ...], table: Table) -> None:
     """Refuses constraints that the rows contradict."""
-    rows = Rows.of(table, doubt)
+    rows = Rows.of(table)
     for constraint in constraints:
         if rows.against(constraint):
             raise InvalidArgument(f"the data contradict {constraint.name}; leave it out")

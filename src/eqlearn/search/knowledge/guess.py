@@ -38,22 +38,18 @@ GUESS = GuessSettings()
 
 
 def fitted_guess(
-    text: str,
-    table: Table,
-    columns: Sequence[str],
-    settings: GuessSettings = GUESS,
-    stop: Callable[[], bool] = never,
+    text: str, table: Table, columns: Sequence[str], stop: Callable[[], bool] = never
 ) -> Equation:
     """The guess with its unknown constants, and all numbers with a point, fitted to the data."""
     written = read_formula("start", text, columns, functions=False)
     symbols = [part.symbol for part in written.constants]
     tried: list[tuple[float, Formula]] = []
-    for values in islice(product(settings.starts, repeat=len(symbols)), settings.max_starts):
+    for values in islice(product(GUESS.starts, repeat=len(symbols)), GUESS.max_starts):
         places = {symbol: fitted(value) for symbol, value in zip(symbols, values, strict=True)}
         formula = Formula.of(Equation(written.expr.xreplace(places), columns))
-        tried.append(_fitted(formula, table, settings.few_steps, stop))
-    best = sorted(tried, key=lambda pair: pair[0])[: settings.kept]
-    error, formula = min((_fitted(f, table, settings.steps, stop) for _, f in best), key=lambda pair: pair[0])
+        tried.append(_fitted(formula, table, GUESS.few_steps, stop))
+    best = sorted(tried, key=lambda pair: pair[0])[: GUESS.kept]
+    error, formula = min((_fitted(f, table, GUESS.steps, stop) for _, f in best), key=lambda pair: pair[0])
     if not math.isfinite(error):
         raise InvalidArgument(f"the `start` {text!r} is not finite on the data, whatever its constants")
     return Equation(formula.expr, columns)
@@ -64,7 +60,7 @@ def _fitted(formula: Formula, table: Table, steps: int, stop: Callable[[], bool]
     return fit.error, Formula.of(formula.with_constants(list(fit.values)))
 
 
-def offered(guess: Equation, X: np.ndarray, settings: GuessSettings = GUESS) -> list[tuple[str, Any]]:
+def offered(guess: Equation, X: np.ndarray) -> list[tuple[str, Any]]:
     """The guess and its largest parts, without factors in front, as columns to search in, by name."""
     kept: dict[str, Any] = {}
     nodes = [n for n in sp.preorder_traversal(guess.expr) if n.free_symbols and not n.is_Symbol]
@@ -75,7 +71,7 @@ def offered(guess: Equation, X: np.ndarray, settings: GuessSettings = GUESS) -> 
             not bare.is_Symbol
             and np.isfinite(values).all()
             and np.ptp(values) > 0
-            and len(kept) < settings.max_columns
+            and len(kept) < GUESS.max_columns
         ):
             kept[str(bare)] = bare
     return list(kept.items())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations_with_replacement, islice, product
 from typing import Any, TypeAlias
@@ -86,10 +86,10 @@ class Found:
 
     equation: Equation
     X: np.ndarray
-    start: np.ndarray = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "start", self.formula.constants)
+    @property
+    def start(self) -> np.ndarray:
+        return self.formula.constants
 
     @cached_property
     def formula(self) -> Formula:
