@@ -64,7 +64,7 @@ def discover_hidden(
         [leader], form, dt=trajectories.dt, names=trajectories.names, settings=settings,
         seconds=None if seconds is None else settings.leading * seconds, **options,
     )  # fmt: skip
-    steps = settings.long_steps if first.horizon > settings.short_steps else settings.short_steps
+    steps = settings.hidden_steps if first.horizon > settings.short_steps else settings.short_steps
     freed = tuple(Equation(_with_constants(e.expr), e.variables) for e in first.equations)
     law = _Law(freed, trajectories, form, steps, first.found.best.training_error, settings)
     law = replace(law, fits=_fits(law))
