@@ -172,8 +172,7 @@ def _fits(
         fit = shoot(vector_field, pieces, constants, fixed=fixed, substeps=substeps, iterations=25)
         if not fit.finite:
             raise InvalidArgument(
-                f"the equations of motion that were found diverge in series {i}; leave it out, or search "
-                "longer"
+                f"the equations found diverge in series {i}; leave it out, or search longer"
             )
         fits.append(fit)
     return tuple(fits)
