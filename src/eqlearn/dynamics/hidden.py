@@ -171,9 +171,7 @@ def _fits(
         substeps = enough_substeps(equations, pieces, max(law.noise, 1e-5))
         fit = shoot(vector_field, pieces, constants, fixed=fixed, substeps=substeps, iterations=25)
         if not fit.finite:
-            raise InvalidArgument(
-                f"the equations found diverge in series {i}; leave it out, or search longer"
-            )
+            raise InvalidArgument(f"the equations diverge in series {i}; leave it out, or search longer")
         fits.append(fit)
     return tuple(fits)
 
