@@ -8,8 +8,8 @@ import torch
 
 from eqlearn import EQL, Equation, discover
 from eqlearn.search.features import Features
-from eqlearn.search.finish import Finisher
-from eqlearn.symbolic.parametric import Formula
+from eqlearn.search.finish import Finisher, _simpler
+from eqlearn.symbolic.parametric import Constant, Formula
 from eqlearn.validation.table import Table
 
 X = np.linspace(0.5, 3.0, 40)[:, None]
@@ -210,3 +210,12 @@ def test_what_a_law_needs_is_left_in():
 
     assert finisher.pruned(candidate) is candidate
     assert replace(finisher, stop=lambda: True).pruned(candidate) is candidate
+
+
+def test_a_shorter_form_that_is_not_real_is_no_form():
+    equation = Equation.parse("(x - 1)**(3/4) + 1.5*y", ["x", "y"])
+
+    forms = [str(form) for form in _simpler(equation, [Constant(1.5, 0.01)])]
+
+    assert "1.5*y" in forms
+    assert not any("(-1)" in form for form in forms)

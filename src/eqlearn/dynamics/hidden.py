@@ -64,7 +64,7 @@ def discover_hidden(
         [leader], form, dt=trajectories.dt, names=trajectories.names, settings=settings,
         seconds=None if seconds is None else settings.leading * seconds, **options,
     )  # fmt: skip
-    steps = settings.long_steps if first.horizon > settings.short_steps else settings.short_steps
+    steps = settings.hidden_steps if first.horizon > settings.short_steps else settings.short_steps
     freed = tuple(Equation(_with_constants(e.expr), e.variables) for e in first.equations)
     law = _Law(freed, trajectories, form, steps, first.found.best.training_error, settings)
     law = replace(law, fits=_fits(law))
@@ -171,10 +171,7 @@ def _fits(
         substeps = enough_substeps(equations, pieces, max(law.noise, 1e-5))
         fit = shoot(vector_field, pieces, constants, fixed=fixed, substeps=substeps, iterations=25)
         if not fit.finite:
-            raise InvalidArgument(
-                f"the equations of motion that were found diverge in series {i}; leave it out, or search "
-                "longer"
-            )
+            raise InvalidArgument(f"the equations diverge in series {i}; leave it out, or search longer")
         fits.append(fit)
     return tuple(fits)
 

@@ -55,9 +55,9 @@ class MotionSettings:
     most `sweeps`. Sums of terms, the first choice, sums in the states as the model moves and their choice,
     the search in rates and the last choice end at these shares of the time; the rest is for the fit.
 
-    A hidden parameter needs `min_series`; the series that moves most gets the share `leading` of the time,
-    and each is then fitted on `hidden_segments`. A constant differs between series if it varies by more than
-    `differing_errors` standard errors and `differing_share` of its size.
+    A hidden parameter needs `min_series`; the one that moves most gets the share `leading` of the time, each
+    is then fitted on `hidden_segments`, in noise of `hidden_steps`. A constant differs between them if it
+    varies by more than `differing_errors` standard errors and `differing_share` of its size.
     """
 
     window_degrees: tuple[int, ...] = (2, 4, 6, 8)
@@ -84,6 +84,7 @@ class MotionSettings:
     min_series: int = 5
     leading: float = 0.8
     hidden_segments: int = 20
+    hidden_steps: int = 255
     differing_errors: float = 4.0
     differing_share: float = 1e-4
     corner_deviations: float = 2.0

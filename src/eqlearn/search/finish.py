@@ -281,7 +281,8 @@ def _simpler(equation: Equation, constants: Sequence[Constant]) -> Iterator[Equa
     numbers = [c.value if n is None else n for c, n in zip(constants, near, strict=True)]
     forms[Formula.of(equation).filled(numbers) if any(near) else equation.expr] = None
     for form in forms:
-        if form != equation.expr and form.free_symbols and not form.has(*NOT_REAL):
+        real = not any(n.is_number and n.is_real is False for n in sp.preorder_traversal(form))
+        if form != equation.expr and form.free_symbols and real and not form.has(*NOT_REAL):
             yield Equation(form, equation.variables)
 
 
