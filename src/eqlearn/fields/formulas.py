@@ -221,8 +221,7 @@ def _law(
     noise: float,
     names: Names,
 ) -> tuple[Law, Callable[[Likelihood], float], float] | None:
-    """A formula's law, its constants fitted and snapped, how unlikely it leaves data, and what it costs
-    itself; none if it has no values on the data."""
+    """A formula's law, fitted and snapped, the nats of what it misses, and its price; none without values."""
     expr = equation.expr if equation.constants else equation.expr * fitted(1.0 + 1e-12)
     formula = Formula(sp.S(expr), equation.variables)
     model = FormulaTerm(fit, places, formula)
