@@ -84,6 +84,18 @@ def test_the_simple_functions_nearest_to_a_curve_hold_its_own(burgers, function)
     assert min(gaps) < 0.02
 
 
+def test_a_function_without_values_on_a_curve_is_none_of_the_simple_ones(burgers):
+    form = forms(burgers, 0.01)[0]
+    splines = Splines.over(burgers.ravel(), FIELDS.knots, FIELDS.spline_degree)
+    fit = FreeFit(form, FreeTerm("u", (0,), (0, 0)), splines, np.empty((0, 0)), [BENT], RATE)
+    points = np.linspace(-2, 2, FIELDS.function_points)
+
+    near = _single_functions(fit, points, np.sin(2 * points), np.ones(len(points)), "id log sqrt sin1")
+
+    assert all(np.isfinite(e(points[:, None])).all() for e in near)
+    assert min(np.abs(e(points[:, None]) - np.sin(2 * points)).max() for e in near) < 0.1
+
+
 def test_the_strong_form_takes_derivatives_at_points():
     u = np.sin(made.X[:, None] * 2 * np.pi / 20 - made.T)
     form = strong_form(forms(u, 0.0)[0])

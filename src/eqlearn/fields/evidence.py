@@ -17,8 +17,8 @@ from eqlearn.fields.weak import WeakForm
 from eqlearn.numerics.criteria import (
     AS_GOOD,
     CHANCE_DEVIATIONS,
-    DECISIVE,
     FLOORS,
+    STRONG,
     chance_deviations,
     information_criterion,
 )
@@ -136,15 +136,16 @@ class Evidence:
     def best(self) -> tuple[int, ...]:
         """The best support of which no term may be zero as far as its standard error says (chance alone puts
         some among so many supports). Of those that are nearly as good, and that noise explains, the
-        likeliest; where noise can't be followed, the shortest of those as good as it."""
+        likeliest (heavy noise hides coordinates least, so that they must win by more); where noise can't be
+        followed, the shortest of those as good as it."""
         best, form = next((p for p in self.ranked if self.sure(p)), self.ranked[0]), self.forms[-1]
-        near = [p for p in self.ranked if self.score(p) < self.score(best) + DECISIVE]
+        near = [p for p in self.ranked if self.score(p) < self.score(best) + STRONG]
         near = list(islice((p for p in near if self.sure(p)), form.settings.compared))
         if len(near) > 1 and not self.unexplained(best):
             likelihood = Likelihood(form, self.target)
-            lengths = [self.length(p, likelihood) for p in near]
-            if None not in lengths:
-                return near[lengths.index(min(n for n in lengths if n is not None))]
+            found = {p: n for p in near if (n := self.length(p, likelihood)) is not None}
+            if found and (likelihood.heavy or len(found) == len(near)):
+                return min(found, key=lambda p: found[p])
         shorter = [p for p in near if self.score(p) < self.score(best) + AS_GOOD and len(p) <= len(best)]
         return min(shorter, key=len, default=best)
 

@@ -172,11 +172,10 @@ def formula_laws(
 def _single_functions(
     fit: FreeFit, points: np.ndarray, curve: np.ndarray, spread: np.ndarray, primitives: PrimitivesLike
 ) -> list[Equation]:
-    """Those of c*f(b*u), c*f(b*u**2), c*f(b/u), c*f(b/u**2), also times u, with and without d or d*u beside
-    them, that are nearest to a curve: what a table whose errors go together hides from a search."""
+    """c*f(b*u), c*f(b*u**2), c*f(b/u), c*f(b/u**2), also times u or beside d or d*u, nearest to a curve."""
     symbol, settings = real_symbol(fit.term.variable), fit.form.settings
     kinds = [1 / (1 + symbol), *(p.symbolic(symbol) for p in parse_kinds(primitives) if p.arity == 1)]
-    found: dict[bool, list[tuple[float, Equation]]] = {False: [], True: []}
+    found: dict[bool, list[tuple[float, Any]]] = {False: [], True: []}
     for kind, power, inner in itertools.product(kinds, (0, 1), (1, 2, -1, -2)):
         if inner < 0 and points.min() * points.max() <= 0:
             continue
@@ -190,14 +189,15 @@ def _single_functions(
                 values = sp.lambdify(symbol, kind, "numpy")(rates[:, None] * inside) * base
                 rows = values - values @ away
                 gains = (rows @ target) ** 2 / np.square(rows).sum(axis=1)
-            best = int(np.argmax(np.nan_to_num(gains, nan=-1.0, posinf=-1.0)))
-            factor = float(rows[best] @ target / np.square(rows[best]).sum())
-            rest = float(base @ (curve / spread - factor * values[best]) / (base @ base))
+                gains = np.nan_to_num(gains, nan=-math.inf, posinf=-math.inf)
+                best = int(np.argmax(gains))
+                factor = float(rows[best] @ target / np.square(rows[best]).sum())
+                rest = float(base @ (curve / spread - factor * values[best]) / (base @ base))
             expr = fitted(factor) * kind.subs(symbol, fitted(float(rates[best])) * symbol**inner)
             expr = (expr + (fitted(rest) if beside else 0)) * symbol**power
-            some.append((float(target @ target - gains[best]), Equation(expr, (symbol.name,))))
+            some.append((float(target @ target - gains[best]), expr))
     ranked = (sorted(some, key=lambda f: f[0])[: settings.simple] for some in found.values())
-    return [equation for some in ranked for _, equation in some]
+    return [Equation(e, (symbol.name,)) for some in ranked for gap, e in some if gap < math.inf]
 
 
 def _table(fit: FreeFit, places: Sequence[int]) -> tuple[np.ndarray, ...]:
@@ -221,8 +221,7 @@ def _law(
     noise: float,
     names: Names,
 ) -> tuple[Law, Callable[[Likelihood], float], float] | None:
-    """A formula's law, its constants fitted and snapped, how unlikely it leaves data, and what it costs
-    itself; none if it has no values on the data."""
+    """A formula's law, fitted and snapped, the nats of what it misses, and its price; none without values."""
     expr = equation.expr if equation.constants else equation.expr * fitted(1.0 + 1e-12)
     formula = Formula(sp.S(expr), equation.variables)
     model = FormulaTerm(fit, places, formula)

@@ -18,8 +18,7 @@ from eqlearn.numerics.criteria import FREE
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A part of a law, the derivative of some `order` of a function of fields: its integrals, and by
-    experiment and field the function's slopes at some points."""
+    """The derivative of an `order` of a function of fields: integrals, and slopes by experiment and field."""
 
     order: Order
     values: np.ndarray

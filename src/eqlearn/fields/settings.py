@@ -31,15 +31,15 @@ class FieldSettings:
 
     **Selection:** sums of up to `max_terms` columns, of which the best `beam` of each number are carried on,
     and `shortlist` compared at all widths; columns of which less than `min_signal` is not noise are not
-    tried. Misfit that noise does not explain counts as `systematic_rows` independent ones (errors of a
-    solver or a grid are the same everywhere), and below `systematic_error`, of the target, as nothing.
-    Standard errors come from leaving out each of `blocks` parts of the data. Sums of more than `max_short`
-    terms are taken for a sign that the library lacks a term. Up to `compared` that noise explains alike are
-    told apart by their likelihood, at `compared_rows` test functions and `points_per_deviation` of theirs;
-    with noise above the part `heavy` of a field's spread, its squares count, and are left out there. Powers
-    below zero of a coordinate are tried where it stays above `min_coordinate` of its largest value. (u*w)_x
-    + (v*w)_y is written u*w_x + v*w_y where the sources u_x + v_y hold less than the part `sourceless` of
-    the squares of both.
+    tried. Misfit that noise does not explain counts as `systematic_rows` independent ones (errors of a solver
+    or a grid are the same everywhere), and below `systematic_error`, of the target, as nothing. Standard
+    errors come from leaving out each of `blocks` parts of the data. Sums of more than `max_short` terms are
+    taken for a sign that the library lacks a term. Up to `compared` that noise explains alike are told apart
+    by their likelihood, at `compared_rows` test functions and `points_per_deviation` of theirs; noise above
+    the part `heavy` of a field's spread has squares that count, which are left out there. Powers below zero
+    of a coordinate are tried where it stays above `min_coordinate` of its largest value. (u*w)_x + (v*w)_y is
+    written u*w_x + v*w_y where the sources u_x + v_y hold less than the part `sourceless` of the squares of
+    both.
 
     **Free functions** have `knots` splines of `spline_degree`, so that derivatives are smooth, and stand
     beside at most `free_terms` terms; they are tried where misfit is unexplained or `alike` terms are powers

@@ -109,8 +109,9 @@ ROWS_PER_CONSTANT = 5
 MAX_LEVERAGE_FACTOR = 1e3
 # Odds of a thousand to one: the best of the hundreds of formulas in a search predicts better by chance too.
 DECISIVE = math.log(1_000)
-# A nat is not worth more than a bare mention (Kass & Raftery 1995): of laws as near as that, the shorter.
-AS_GOOD = 1.0
+# A nat is not worth more than a bare mention, three are strong evidence (Kass & Raftery 1995): of laws nearer
+# than the first, the shorter; those nearer than the second are compared by what costs more.
+AS_GOOD, STRONG = 1.0, 3.0
 # Misfit is more than chance beyond four standard deviations of what noise adds to a mean square, and more
 # than a grid's or a solver's own beyond ten times that.
 CHANCE_DEVIATIONS, FLOORS = 4.0, 10.0
