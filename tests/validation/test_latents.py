@@ -69,6 +69,23 @@ def test_a_sample_is_spread_evenly_and_a_draw_is_the_generators():
     assert len(first) == 16
 
 
+def test_a_batch_comes_in_pieces():
+    batch = read(columns={"x": 2 * Y}).training
+
+    pieces = batch.pieces(30)
+
+    assert [len(piece) for piece in pieces] == [30, 30, 20]
+    assert torch.equal(torch.cat([piece.inputs["a"] for piece in pieces]), batch.inputs["a"])
+    assert torch.equal(torch.cat([piece.columns for piece in pieces]), batch.columns)
+    assert torch.equal(torch.cat([piece.y for piece in pieces]), batch.y)
+
+
+@pytest.mark.parametrize("inputs", [{"a": A}, {}])
+def test_a_column_can_not_have_the_name_of_an_encoder(inputs):
+    with pytest.raises(InvalidArgument, match="a names an encoder and a column; rename one of them"):
+        read(inputs=inputs, columns={"a": Y})
+
+
 def test_gathered_rows_are_taken_by_index():
     rows = Gathered(A, torch.tensor([3, 1, 3]))
 

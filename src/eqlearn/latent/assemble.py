@@ -23,8 +23,7 @@ from eqlearn.validation.latents import Batch
 def predicted_by(network: LatentModel, batch: Batch) -> Tensor:
     """The model's targets `(rows, outputs)`, a piece at a time."""
     found = []
-    for begin in range(0, len(batch), 1_000):
-        part = batch[slice(begin, begin + 1_000)]
+    for part in batch.pieces():
         columns = dict(zip(network.columns, part.columns.mT, strict=True))
         values = network(part.inputs, columns)
         found.append(values[:, None] if values.dim() == 1 else values)
@@ -39,9 +38,7 @@ def share_left(predicted: Tensor, true: Tensor, units: Units) -> float:
 @torch.no_grad()
 def gauges_of(network: LatentModel, batch: Batch) -> tuple[Tensor, dict[str, Gauge]]:
     """The latents of a batch `(rows, slots)`, and the line from the encoder's raw output to each."""
-    latents = torch.cat(
-        [network.latents(batch[slice(b, b + 1_000)].inputs) for b in range(0, len(batch), 1_000)]
-    )
+    latents = torch.cat([network.latents(part.inputs) for part in batch.pieces()])
     nearest = _nearest(network, batch, latents)
     return latents, {slot.name: line for slot, (_, line) in zip(network.slots, nearest, strict=True)}
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from torch import Tensor, nn
 
-from eqlearn.errors import InvalidArgument, WrongType, listed
+from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.io.storage import opened_journal
 from eqlearn.latent.encoder import check_encoder
 from eqlearn.latent.found import FoundLatent
@@ -72,8 +72,6 @@ def discover_latent(
     rows = read_latent_data(
         names, inputs, columns, y, data, held=settings.held, measured=settings.measured, seed=seed
     )
-    if twice := set(names) & set(rows.columns):
-        raise InvalidArgument(f"{listed(sorted(twice))} names an encoder and a column; rename one of them")
     sizes = {
         name: check_encoder(name, encoder, _first(rows.training.inputs[name]))
         for name, encoder in encoders.items()

@@ -112,10 +112,10 @@ def compare_on(
 
 
 @torch.no_grad()
-def encode_all(encoders: Encoders, batch: Batch, piece: int = 1_000) -> list[Tensor]:
+def encode_all(encoders: Encoders, batch: Batch) -> list[Tensor]:
     """The standardised latents of each input, in float64, in `eval()`, a piece at a time."""
     encoders.eval()
-    parts = [encoders(batch[slice(b, b + piece)]) for b in range(0, len(batch), piece)]
+    parts = [encoders(piece) for piece in batch.pieces()]
     return [torch.cat(each).double() for each in zip(*parts, strict=True)]
 
 
@@ -143,11 +143,9 @@ def train_law(
     rate = settings.refine_rate
     with seeded(seed):
         try:
-            for record in fitted_by(
-                law, loss, steps, settings, name="joint", rate=rate, stop=stop, path=path
-            ):
-                if on_record is not None:
-                    on_record(record)
+            fitted_by(
+                law, loss, steps, settings, name="joint", rate=rate, stop=stop, on_record=on_record, path=path
+            )
         except Diverged:
             return law, float("inf"), float("inf")
     law.eval()
@@ -160,7 +158,6 @@ def _robust(law: JointModel, batch: Batch, units: Units, settings: LatentSetting
     if settings.robust is None:
         return None
     law.eval()
-    pieces = [batch[slice(b, b + 1_000)] for b in range(0, len(batch), 1_000)]
-    left = torch.cat([(law(p) - units.standard_targets(p)).abs().flatten() for p in pieces])
+    left = torch.cat([(law(p) - units.standard_targets(p)).abs().flatten() for p in batch.pieces()])
     finite = left[torch.isfinite(left)]
     return max(settings.robust * 1.4826 * float(finite.median()), settings.exact) if len(finite) else None

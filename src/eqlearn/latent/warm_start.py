@@ -11,7 +11,7 @@ leave, and the whole last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -219,13 +219,11 @@ class Start:
 
 
 @torch.no_grad()
-def left_of_each(
-    model: nn.Module, batch: Batch, units: Units, piece: int = 1_000
-) -> Float[Tensor, " outputs"]:
+def left_of_each(model: nn.Module, batch: Batch, units: Units) -> Float[Tensor, " outputs"]:
     """The mean square that a model leaves of each standardised target, a piece at a time, in `eval()`."""
     model.eval()
-    parts = [batch[slice(begin, begin + piece)] for begin in range(0, len(batch), piece)]
-    squares = [(model(part) - units.standard_targets(part)).double().square().sum(dim=0) for part in parts]
+    left = (model(part) - units.standard_targets(part) for part in batch.pieces())
+    squares = [each.double().square().sum(dim=0) for each in left]
     return torch.stack(squares).sum(dim=0) / len(batch)
 
 
@@ -243,9 +241,9 @@ def fitted_by(
     name: str,
     rate: float | None = None,
     stop: Callable[[], bool] = never,
-    record_every: int = 25,
+    on_record: Callable[[Record], object] | None = None,
     path: Path | None = None,
-) -> Iterator[Record]:
+) -> None:
     """Trains a model by one cycle of the learning rate; a stop ends it where it stands. With a `path`, the
     state is kept in that file, and a training that was killed goes on from there."""
     phase = Phase(
@@ -256,10 +254,11 @@ def fitted_by(
     def begin(state: TrainingState | None) -> Training:
         # In a search with a budget, there may have been time for more steps before a kill than there is now.
         whole = phase if state is None else replace(phase, steps=max(phase.steps, state.step))
-        return train(model, loss, (whole,), optimiser=optimiser, record_every=record_every, resume=state)
+        return train(model, loss, (whole,), optimiser=optimiser, record_every=25, resume=state)
 
     for record in begin(None) if path is None else followed(path, begin):
-        yield record
+        if on_record is not None:
+            on_record(record)
         if stop():
             return
     loss.data.skip_to(int(loss.step))  # what was trained before a kill drew its batches, too
@@ -291,9 +290,7 @@ def warm_start(
             data, units, batch=settings.batch, seed=4 * seed + number, huber=settings.huber, beside=beside
         )
         path = None if journal is None else journal / f"start-{seed}-{number}.safetensors"
-        for record in fitted_by(model, loss, steps, settings, name=kind, stop=stop, path=path):
-            if on_record is not None:
-                on_record(record)
+        fitted_by(model, loss, steps, settings, name=kind, stop=stop, on_record=on_record, path=path)
 
     with seeded(seed):
         reading = Encoders(copies, latents)

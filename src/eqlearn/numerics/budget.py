@@ -23,6 +23,11 @@ class Deadline:
     def __call__(self) -> bool:
         return time.time() > self.at
 
+    def check(self) -> None:
+        """**Raises:** `TimeoutError` once it is over."""
+        if self():
+            raise TimeoutError
+
     def within(self, seconds: float) -> Deadline:
         """This one, or in so many seconds from now, whichever comes first."""
         return Deadline(min(self.at, time.time() + seconds))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import TypeAlias
 
 from eqlearn.errors import InvalidArgument, WrongType
 from eqlearn.numerics.budget import never
@@ -26,12 +26,8 @@ from eqlearn.search.subexpressions.pairs import pair_ansatzes
 from eqlearn.search.subexpressions.spans import span_ansatzes, wide_span_ansatzes
 from eqlearn.validation.options import checked_choice, enter
 
-
-@runtime_checkable
-class Proposer(Protocol):
-    """Proposes formulas for a problem, until `stop()` holds; each becomes a small network and is fitted."""
-
-    def __call__(self, problem: Problem, stop: Callable[[], bool], /) -> Iterable[Ansatz]: ...
+# Proposes formulas for a problem, until `stop()` holds; each becomes a small network and is fitted.
+Proposer: TypeAlias = Callable[[Problem, Callable[[], bool]], Iterable[Ansatz]]
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,10 @@ class Batch:
         taken = {name: x[rows] for name, x in self.inputs.items()}
         return Batch(taken, self.columns[rows], self.y[rows])
 
+    def pieces(self, rows: int = 1_000) -> list[Batch]:
+        """The same, at most that many rows at a time."""
+        return [self[slice(begin, begin + rows)] for begin in range(0, len(self), rows)]
+
 
 class LatentData:
     """Rows to train on, and fixed ones to measure on: `training` are seen in training, `held` are not.
@@ -145,7 +149,7 @@ def read_latent_data(
     table = dict(_columns(columns))
     if "y" in table or "y" in inputs:
         raise InvalidArgument("an input or a column can't be named 'y', which is the target's name")
-    if twice := [name for name in table if name in inputs]:
+    if twice := [name for name in table if name in inputs or name in names]:
         raise InvalidArgument(f"{listed(twice)} names an encoder and a column; rename one of them")
     whole = read_batch({**inputs, **table, "y": y}, names, tuple(table))
     if len(whole) < FEWEST_ROWS:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -13,6 +12,7 @@ import numpy as np
 import sympy as sp
 
 from eqlearn.errors import InvalidArgument
+from eqlearn.numerics.budget import Deadline
 from eqlearn.symbolic.parametric import DIGITS, Formula
 
 Box: TypeAlias = Mapping[str, tuple[float, float]]
@@ -103,9 +103,9 @@ def _draw(box: Box, factor: float, rows: int, rng: np.random.Generator) -> np.nd
 
 def _followed(truth: Formula, points: np.ndarray, box: Box) -> np.ndarray:
     """The points at which the truth is real, finite and on the branch of the training box."""
+    low, high = np.array(list(box.values()), dtype=float).T[:, :, None]
     if any(not power.exp.is_Integer for power in truth.expr.atoms(sp.Pow)) or truth.expr.has(sp.Abs):
         # A root of a square has a corner at zero, on whose other side is another branch.
-        low, high = np.array(list(box.values()), dtype=float).T[:, :, None]
         points = points[:, ~(((low >= 0) & (points < 0)) | ((high <= 0) & (points > 0))).any(axis=0)]
     values = truth(points)
     points = points[:, np.isfinite(values)]
@@ -115,7 +115,6 @@ def _followed(truth: Formula, points: np.ndarray, box: Box) -> np.ndarray:
     # sqrt(p)/sqrt(rho), which is the same on data with p, rho > 0, is not. So the path along each variable,
     # from the training box to the point, must stay real; it is sampled more densely about zero, where such
     # stretches usually lie.
-    low, high = np.array(list(box.values()), dtype=float).T[:, :, None]
     start = np.clip(points, low, high)
     real = np.ones(points.shape[1], dtype=bool)
     for k, (here, there) in enumerate(zip(start, points, strict=True)):
@@ -160,21 +159,6 @@ def _steady(evaluation: EvaluationPoints, tolerance: float, rng: np.random.Gener
 
 
 @dataclass(frozen=True)
-class Clock:
-    """The time limit of a comparison."""
-
-    end: float
-
-    @staticmethod
-    def of(seconds: float) -> Clock:
-        return Clock(time.monotonic() + seconds)
-
-    def check(self) -> None:
-        if time.monotonic() > self.end:
-            raise TimeoutError
-
-
-@dataclass(frozen=True)
 class Comparison:
     """How close a formula comes to the truth; without a `flaw` it is the truth."""
 
@@ -183,7 +167,9 @@ class Comparison:
     moved: float = 0.0
 
 
-def compare(formula: Formula, allowance: np.ndarray, evaluations: EvaluationSets, clock: Clock) -> Comparison:
+def compare(
+    formula: Formula, allowance: np.ndarray, evaluations: EvaluationSets, clock: Deadline
+) -> Comparison:
     """Moves the constants, each within its allowance, to bring the formula closest to the truth."""
     best, constants = math.inf, formula.constants
     for witness in _witnesses(formula, allowance, evaluations, clock):
@@ -209,7 +195,7 @@ def compare(formula: Formula, allowance: np.ndarray, evaluations: EvaluationSets
 
 
 def deviation(
-    formula: Formula, constants: np.ndarray, evaluation: EvaluationPoints, tolerance: float, clock: Clock
+    formula: Formula, constants: np.ndarray, evaluation: EvaluationPoints, tolerance: float, clock: Deadline
 ) -> float:
     """The largest relative deviation from the truth; infinite where the formula is not real and finite.
 
@@ -245,7 +231,7 @@ def _precise_deviation(
 
 
 def _witnesses(
-    formula: Formula, allowance: np.ndarray, evaluations: EvaluationSets, clock: Clock
+    formula: Formula, allowance: np.ndarray, evaluations: EvaluationSets, clock: Deadline
 ) -> Iterator[np.ndarray]:
     """Sets of constants within the allowance; one that makes the formula the truth is a proof."""
     if (allowance > 0).any():
@@ -261,7 +247,7 @@ def _witnesses(
 
 
 def _moved(
-    formula: Formula, start: np.ndarray, allowance: np.ndarray, evaluation: EvaluationPoints, clock: Clock
+    formula: Formula, start: np.ndarray, allowance: np.ndarray, evaluation: EvaluationPoints, clock: Deadline
 ) -> np.ndarray:
     """Bounded least squares over the constants, in units of their allowances."""
     from scipy.optimize import least_squares
@@ -300,7 +286,7 @@ def _moved(
 
 
 def _holds_afar(
-    formula: Formula, constants: np.ndarray, wide: EvaluationPoints, afar: EvaluationPoints, clock: Clock
+    formula: Formula, constants: np.ndarray, wide: EvaluationPoints, afar: EvaluationPoints, clock: Deadline
 ) -> bool:
     """Whether the identity also holds far outside the box, unlike that of x and A·sin(x/A)."""
     tolerance = RULES.identical_afar

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
@@ -15,10 +16,11 @@ from sympy.functions.elementary.hyperbolic import HyperbolicFunction, InverseHyp
 from sympy.functions.elementary.trigonometric import InverseTrigonometricFunction, TrigonometricFunction
 
 from eqlearn.errors import InvalidArgument, WrongType
+from eqlearn.numerics.budget import Deadline
 from eqlearn.symbolic.expressions import NOT_REAL, complexity, real_symbol
 from eqlearn.symbolic.parametric import Formula, has_conditions
 from eqlearn.validation.options import checked_range
-from eqlearn.verify.equivalence import Box, Clock, Comparison, EvaluationSets, compare, deviation
+from eqlearn.verify.equivalence import Box, Comparison, EvaluationSets, compare, deviation
 
 Tier: TypeAlias = Literal["wrong", "paper", "symbolic", "exact"]
 
@@ -92,7 +94,7 @@ def judge(
         if flaw := _refusal(expr, true, box):
             return Verdict("wrong", flaw)
         most_nodes = 2 * max(_size(true), _size(_multiplied_out(true))) + 8
-        return _decide(expr, standard_errors, paper, evaluations, most_nodes, Clock.of(seconds))
+        return _decide(expr, standard_errors, paper, evaluations, most_nodes, Deadline(time.time() + seconds))
     except TimeoutError:
         return Verdict("wrong", f"undecided within `seconds`={seconds}")
     except FAILURES as failure:
@@ -145,7 +147,7 @@ def _decide(
     paper: tuple[float, float],
     evaluations: EvaluationSets,
     most_nodes: int,
-    clock: Clock,
+    clock: Deadline,
 ) -> Verdict:
     expanded = _multiplied_out(expr)
     size = min(_size(expr), _size(expanded))
@@ -186,7 +188,9 @@ def _allowance(constants: np.ndarray, standard_errors: Sequence[float | None] | 
     return np.asarray(np.where(np.isnan(noisy), CLEAN_ALLOWANCE * size, known))
 
 
-def _without_small_terms(expr: sp.Expr, share: float, evaluations: EvaluationSets, clock: Clock) -> sp.Expr:
+def _without_small_terms(
+    expr: sp.Expr, share: float, evaluations: EvaluationSets, clock: Deadline
+) -> sp.Expr:
     """The sum without terms below that share of the range of the output on the training box."""
     small = share * np.ptp(evaluations.near.values)
     kept = []

@@ -129,17 +129,14 @@ def conditions_of(
         conditions.append(Condition(where, place[others[0]]))
     if argument == "limits" and any(len(c.where) > 1 for c in conditions):
         raise InvalidArgument("`limits` are in one column each, whatever the others")
-    if any(math.isinf(c.value) or (argument == "through" and _infinite(c)) for c in conditions):
+    there = [v for c in conditions for _, v in c.where] if argument == "through" else []
+    if any(map(math.isinf, [*there, *(c.value for c in conditions)])):
         raise InvalidArgument(f"`{argument}` must be finite, but for the column of a limit")
     values = {c.where: c.value for c in conditions}
     for c in conditions:
         if values[c.where] != c.value:
             raise InvalidArgument(f"`{argument}` says {c.value:g} and {values[c.where]:g} at the same place")
     return tuple(conditions)
-
-
-def _infinite(condition: Condition) -> bool:
-    return any(math.isinf(v) for _, v in condition.where)
 
 
 def _names(argument: str, given: Any) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from eqlearn.nn.eql import EQL
 from eqlearn.numerics import least_squares
 from eqlearn.numerics.budget import never
 from eqlearn.numerics.criteria import EXACT_LOSS, SAME_ERROR, credible, information_criterion
@@ -109,9 +108,6 @@ class Fit:
     def kind(self) -> tuple[int, bool]:
         """Depth and skip connections: fits of one kind can be solved together."""
         return self.population.structures[0].kind
-
-    def network(self) -> EQL:
-        return self.population.network(0, self.theta)
 
     def alike(self, other: Fit) -> bool:
         """Whether both say the same: by their errors, or because the same weights of the same units are left,

@@ -22,7 +22,7 @@ from eqlearn.numerics.criteria import EXACT_LOSS
 from eqlearn.numerics.stepwise import removals, saliencies
 from eqlearn.search.networks.fit import Fit, Samples, levenberg_marquardt, normal_equations, stack, take
 from eqlearn.search.networks.population import Population
-from eqlearn.validation.options import check_single
+from eqlearn.validation.options import check_budget, check_single
 from eqlearn.validation.table import read_table
 
 
@@ -198,8 +198,7 @@ def eliminate(
     are tried, and what is left by then is given back; `progress(weights, error)` is called after each round
     with the number of weights left and the mean squared error.
     """
-    if seconds is not None and not seconds > 0:
-        raise InvalidArgument(f"`seconds` must be positive, got {seconds}")
+    check_budget(seconds, None)
     stop = never if seconds is None else Deadline(time.time() + seconds)
     samples, scale = samples_of(network, X, y, sample_weight)
     fit = fit_of(network, samples, scale, steps=steps, stop=stop)
