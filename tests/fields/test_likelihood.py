@@ -4,17 +4,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import made_fields as made
 from eqlearn import Field
 from eqlearn.fields.evidence import Evidence
-from eqlearn.fields.formulas import _single_functions
+from eqlearn.fields.formulas import FormulaTerm, _single_functions
 from eqlearn.fields.free import FreeFit, FreeTerm
 from eqlearn.fields.likelihood import Likelihood
 from eqlearn.fields.settings import FIELDS
 from eqlearn.fields.terms import Term
 from eqlearn.fields.weak import strong_form, weak_forms
 from eqlearn.numerics.splines import Splines
+from eqlearn.symbolic.expressions import fitted, real_symbol
+from eqlearn.symbolic.parametric import Formula
 
 AXES = {"x": made.X, "t": made.T}
 RATE, CARRIED, BENT = Term((1,), (0, 1)), Term((2,), (1, 0)), Term((1,), (2, 0))
@@ -59,6 +62,33 @@ def test_noise_as_large_as_a_field_hides_its_law_from_no_likelihood(burgers, see
     lengths = [evidence.length((k, 3), likelihood) for k in range(3)]
 
     assert min(lengths[0], lengths[2]) > lengths[1] + 10
+
+
+def test_where_noise_is_light_no_likelihood_chooses(burgers, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("a likelihood that knows nothing of a solver's errors was asked")
+
+    monkeypatch.setattr("eqlearn.fields.evidence.Likelihood", refuse)
+    terms = [Term((1,), (1, 0)), CARRIED, Term((3,), (1, 0)), BENT]
+    light, heavy = made.with_noise(burgers, 0.01, 0), made.with_noise(burgers, 1.0, 0)
+
+    evidence = Evidence.of(forms(light, 0.01 * burgers.std()), terms, RATE)
+
+    assert [terms[k] for k in evidence.best] == [CARRIED, BENT]
+    with pytest.raises(AssertionError, match="likelihood"):
+        _ = Evidence.of(forms(heavy, burgers.std()), terms, RATE).best
+
+
+def test_a_corner_has_no_slope_of_its_own(burgers):
+    form, u = forms(burgers, 0.01)[0], real_symbol("u")
+    splines = Splines.over(burgers.ravel(), FIELDS.knots, FIELDS.spline_degree)
+    fit = FreeFit(form, FreeTerm("u", (0,), (0, 0)), splines, np.empty((0, 0)), [BENT], RATE)
+    term = FormulaTerm(fit, (), Formula(fitted(1.5) * sp.Abs(u - 1), ("u",)))
+    values = np.array([0.0, 3.0])
+
+    slopes = [term._tape(-1, k).evaluate([values, np.float64(1.5)]) * np.ones(2) for k in (0, 1, 2)]
+
+    assert np.allclose(slopes, [[1.5, 3.0], [-1.5, 1.5], [0, 0]])
 
 
 def test_terms_whose_noise_is_not_known_have_no_length(burgers):

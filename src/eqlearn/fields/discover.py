@@ -241,7 +241,8 @@ class _Task:
         terms = [evidence.terms[p] for p in evidence.best]
         powers = [t.powers for t in terms if not (any(t.order) or t.factors or t.weight[1])]
         rests = [(k, p[:k] + p[k + 1 :]) for p in powers for k in range(len(p))]
-        short = len(terms) <= self.settings.max_short and len(rests) - len(set(rests)) < self.settings.alike
+        apart = evidence.settled or len(rests) - len(set(rests)) < self.settings.alike
+        short = len(terms) <= self.settings.max_short and apart
         return evidence.unexplained(evidence.best) or not short
 
     def _functions(self, evidence: Evidence, name: str, before: Law) -> list[Law]:

@@ -106,10 +106,11 @@ class Evidence:
             regressions.append(regression)
             standards.append(standard)
         every = cls(tuple(forms), tuple(terms), target, tuple(regressions), tuple(standards), ())
-        kept = every.kept([0])
-        for count in range(2, len(forms) + 1):
-            # A width that drowns in the noise of what the wider ones see tells nothing, and would choose what
-            # holds little noise there.
+        # In heavy noise, a width that drowns in the noise of what the wider ones see tells nothing, and would
+        # choose what holds little noise there.
+        counts = range(2, len(forms) + 1) if forms[0].heavy else [len(forms)]
+        kept = every.kept([0]) if forms[0].heavy else every
+        for count in counts:
             fits = [r.fitted(min(shortlist, key=kept.score)) for r in regressions[:count]]
             left = [max(one.noise, one.loss) for one in fits]
             bound = max(settings.max_noise, settings.as_quiet * min(left))
@@ -135,19 +136,19 @@ class Evidence:
     @cached_property
     def best(self) -> tuple[int, ...]:
         """The best support of which no term may be zero as far as its standard error says (chance alone puts
-        some among so many supports). Of those that are nearly as good, and that noise explains, the
-        likeliest (heavy noise hides coordinates least, so that they must win by more); where noise can't be
-        followed, the shortest of those as good as it."""
+        some among so many supports). Of those that are nearly as good, where noise is heavy and explains
+        them, the likeliest (coordinates, which it hides least, must win by more); elsewhere, where a solver's
+        errors count, which no likelihood knows of, the shortest of those as good as it."""
         best, form = next((p for p in self.ranked if self.sure(p)), self.ranked[0]), self.forms[-1]
-        near = [p for p in self.ranked if self.score(p) < self.score(best) + STRONG]
-        near = list(islice((p for p in near if self.sure(p)), form.settings.compared))
-        if len(near) > 1 and not self.unexplained(best):
+        if form.heavy and not self.unexplained(best):
+            near = (p for p in self.ranked if self.score(p) < self.score(best) + STRONG and self.sure(p))
             likelihood = Likelihood(form, self.target)
-            found = {p: n for p in near if (n := self.length(p, likelihood)) is not None}
-            if found and (likelihood.heavy or len(found) == len(near)):
+            lengths = ((p, self.length(p, likelihood)) for p in islice(near, form.settings.compared))
+            found = {p: length for p, length in lengths if length is not None}
+            if found:
                 return min(found, key=lambda p: found[p])
-        shorter = [p for p in near if self.score(p) < self.score(best) + AS_GOOD and len(p) <= len(best)]
-        return min(shorter, key=len, default=best)
+        near = (p for p in self.ranked if self.score(p) < self.score(best) + AS_GOOD)
+        return min((p for p in near if len(p) <= len(best) and self.sure(p)), key=len, default=best)
 
     def length(self, places: Sequence[int], likelihood: Likelihood) -> float | None:
         """Nats for what a support leaves at the last width and for its terms, if noise in it is followed."""

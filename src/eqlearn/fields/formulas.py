@@ -67,6 +67,7 @@ class FormulaTerm:
             expr = self.formula.filled(symbols)
             found = expr if constant < 0 else sp.diff(expr, symbols[constant])
             found = sp.diff(found, variable, order) if order else found
+            found = found.replace(sp.DiracDelta, lambda *_: sp.S.Zero)  # nothing is at a corner
             found = found.replace(sp.sign, lambda inner: inner / sp.Abs(inner))
             self._slopes[constant, order] = lower(found, [variable, *symbols])
         return self._slopes[constant, order]

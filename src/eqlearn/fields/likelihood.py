@@ -41,8 +41,7 @@ class Likelihood:
         self.points = tuple(slice(None, None, s) for s in self.strides)
         still = (0,) * len(counts)
         self.smooth = [[form.jets(e, Jet(k, still)) for k in range(len(form.noise))] for e in every]
-        spreads = form.field.spreads.values()
-        self.heavy = any(n > settings.heavy * size for n, size in zip(form.noise, spreads, strict=True))
+        self.heavy = form.heavy
         self.target = self.part(target)
 
     def follows(self, term: Term) -> bool:
