@@ -10,7 +10,7 @@ from itertools import groupby, islice
 
 import numpy as np
 
-from eqlearn.fields.likelihood import Likelihood
+from eqlearn.fields.likelihood import Likelihood, is_heavy
 from eqlearn.fields.settings import FieldSettings
 from eqlearn.fields.terms import Term
 from eqlearn.fields.weak import WeakForm
@@ -108,8 +108,8 @@ class Evidence:
         every = cls(tuple(forms), tuple(terms), target, tuple(regressions), tuple(standards), ())
         # In heavy noise, a width that drowns in the noise of what the wider ones see tells nothing, and would
         # choose what holds little noise there.
-        counts = range(2, len(forms) + 1) if forms[0].heavy else [len(forms)]
-        kept = every.kept([0]) if forms[0].heavy else every
+        counts = range(2, len(forms) + 1) if is_heavy(forms[0]) else [len(forms)]
+        kept = every.kept([0]) if is_heavy(forms[0]) else every
         for count in counts:
             fits = [r.fitted(min(shortlist, key=kept.score)) for r in regressions[:count]]
             left = [max(one.noise, one.loss) for one in fits]
@@ -140,7 +140,7 @@ class Evidence:
         them, the likeliest (coordinates, which it hides least, must win by more); elsewhere, where a solver's
         errors count, which no likelihood knows of, the shortest of those as good as it."""
         best, form = next((p for p in self.ranked if self.sure(p)), self.ranked[0]), self.forms[-1]
-        if form.heavy and not self.unexplained(best):
+        if is_heavy(form) and not self.unexplained(best):
             near = (p for p in self.ranked if self.score(p) < self.score(best) + STRONG and self.sure(p))
             likelihood = Likelihood(form, self.target)
             lengths = ((p, self.length(p, likelihood)) for p in islice(near, form.settings.compared))

@@ -25,6 +25,12 @@ class Part:
     slopes: list[list[np.ndarray | None]]
 
 
+def is_heavy(form: WeakForm) -> bool:
+    """Whether noise is a good part of a field's spread, so that its squares count."""
+    pairs = zip(form.noise, form.field.spreads.values(), strict=True)
+    return any(noise > form.settings.heavy * spread for noise, spread in pairs)
+
+
 class Likelihood:
     """How likely what test functions miss is by the covariance that noise gives it (Bortz, Messenger & Dukic
     2023), with slopes of smoothed fields: noise that moves along with a field cancels, unlike in means."""
@@ -41,7 +47,7 @@ class Likelihood:
         self.points = tuple(slice(None, None, s) for s in self.strides)
         still = (0,) * len(counts)
         self.smooth = [[form.jets(e, Jet(k, still)) for k in range(len(form.noise))] for e in every]
-        self.heavy = form.heavy
+        self.heavy = is_heavy(form)
         self.target = self.part(target)
 
     def follows(self, term: Term) -> bool:

@@ -82,12 +82,6 @@ class WeakForm:
             total *= np.trace(shared) ** 2 / np.square(shared).sum()
         return max(float(total), 2.0)
 
-    @property
-    def heavy(self) -> bool:
-        """Whether noise is a good part of a field's spread, so that its squares count."""
-        pairs = zip(self.noise, self.field.spreads.values(), strict=True)
-        return any(noise > self.settings.heavy * spread for noise, spread in pairs)
-
     def integrated(self, parts: Sequence[np.ndarray], order: Order) -> np.ndarray:
         """The integral of each test function with the derivative of values on the grid, by parts; one array
         for each experiment, without rows that see holes."""
