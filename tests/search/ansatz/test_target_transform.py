@@ -51,6 +51,16 @@ def test_negative_values_are_seen_with_their_sign():
     assert np.allclose(transform.target[0].numpy()[:20], -x.numpy()[:20], atol=0.2)
 
 
+def test_a_negative_target_is_the_negative_of_a_unit_that_has_one_sign():
+    x = torch.linspace(-0.2, 0.2, 100, dtype=torch.float64)
+    (sigmoid,) = parse_set("sigmoid")
+
+    ((transform, _),) = noisy_transforms([sigmoid], -sigmoid(x)[None], 1.0, 24)
+
+    assert transform.amplitude == -1.0
+    torch.testing.assert_close(transform.target[0], x)
+
+
 @pytest.mark.parametrize("name", ["exp", "sin1", "sqrt", "tanh", "cube", "inv"])
 def test_a_slope_is_the_derivative(name):
     at, step = np.linspace(0.3, 2.0, 9), 1e-6

@@ -80,10 +80,15 @@ def transforms(primitives: Sequence[Primitive], y: Tensor, unit: float = 1.0) ->
     units = {p.name: p for p in primitives}
     found = []
     for name in (name for name in dict.fromkeys([*_COMMON, *units]) if name in units):
-        # A logarithm has both signs; an odd unit gives the same with either.
-        amplitude = 1.0 if name == "log" else sign
-        found.append(transformed(units[name], y, amplitude if name in SCALE_FREE else amplitude / unit))
+        found.append(transformed(units[name], y, _amplitude(name, sign, unit)))
     return [transform for transform in found if transform is not None]
+
+
+def _amplitude(name: str, sign: float, unit: float) -> float:
+    """The factor before a last unit, by the sign of the target."""
+    # A logarithm has both signs; an odd unit gives the same with either.
+    signed = 1.0 if name == "log" else sign
+    return signed if name in SCALE_FREE else signed / unit
 
 
 @np.errstate(all="ignore")
@@ -97,7 +102,7 @@ def noisy_transforms(
     sign = -1.0 if float(y.median()) < 0 else 1.0
     found = []
     for primitive in dict.fromkeys(p for p in primitives if p.name != "id"):
-        amplitude = sign if primitive.name in SCALE_FREE else 1.0 / unit
+        amplitude = _amplitude(primitive.name, sign, unit)
         values = undone(primitive, (y[0] / amplitude).numpy())
         sure = _beyond_noise(y[0].numpy(), np.isfinite(values))
         weights = np.where(sure, np.abs(slope_of(primitive, np.nan_to_num(values))), 0.0)
